@@ -1,0 +1,58 @@
+#include "weightcast/base/fd.h"
+
+#include <array>
+#include <cerrno>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "weightcast/base/check.h"
+
+namespace weightcast {
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+void Fd::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Result<EventFd> EventFd::create() {
+  Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd.valid()) return system_error(errno, "eventfd");
+  return EventFd(std::move(fd));
+}
+
+void EventFd::signal() const {
+  const uint64_t one = 1;
+  // EAGAIN means that the counter is full, and so the waiter is awake anyway.
+  [[maybe_unused]] const ssize_t written = ::write(fd_.get(), &one, sizeof one);
+}
+
+void EventFd::drain() const {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t read = ::read(fd_.get(), &count, sizeof count);
+}
+
+Result<size_t> wait_readable(std::span<const int> fds, Deadline deadline) {
+  std::array<pollfd, 8> polled{};
+  WEIGHTCAST_CHECK(fds.size() <= polled.size());
+  for (size_t i = 0; i < fds.size(); ++i) polled[i] = {fds[i], POLLIN, 0};
+  while (true) {
+    const int ready = ::poll(polled.data(), fds.size(), deadline.poll_timeout_ms());
+    if (ready < 0 && errno != EINTR) return system_error(errno, "poll");
+    for (size_t i = 0; ready > 0 && i < fds.size(); ++i) {
+      if (polled[i].revents != 0) return i;
+    }
+    if (deadline.expired()) return Error(Code::kDeadline, "nothing arrived in time");
+  }
+}
+
+}  // namespace weightcast

@@ -1,0 +1,55 @@
+// The Unix socket between a rank and the leader of its host: proves that both are on one host,
+// carries descriptors, and its hang-up says that a rank is gone.
+// One thread, the caller's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weightcast/base/deadline.h"
+#include "weightcast/base/fd.h"
+#include "weightcast/base/result.h"
+
+namespace weightcast {
+
+inline constexpr size_t kLinkTokenSize = 32;
+
+/// Listens on an abstract socket of a random name. Strangers who connect are dropped with one log
+/// line and can not hold up those who know the token.
+class LinkListener {
+ public:
+  static Result<LinkListener> create();
+
+  const std::string& name() const { return name_; }    ///< without the leading zero byte
+  const std::string& token() const { return token_; }  ///< `kLinkTokenSize` random bytes
+
+  /// Waits for `num_links` ranks 1, 2, … to connect; element i is the link of rank i + 1.
+  /// `failure_fd` readable ends the wait early with `kPeerLost`. Errors: `kDeadline` naming who is
+  /// missing; `kUnsupported` does not arise here: ranks that are elsewhere just never come.
+  Result<std::vector<Fd>> accept_all(int num_links, int failure_fd, Deadline deadline);
+
+ private:
+  LinkListener(Fd fd, std::string name, std::string token)
+      : fd_(std::move(fd)), name_(std::move(name)), token_(std::move(token)) {}
+  Fd fd_;
+  std::string name_;
+  std::string token_;
+};
+
+/// Connects `rank` to the listener. Errors: `kUnsupported` when nobody listens under that name
+/// here, which means that the leader is on another host; `kRefused`; `kDeadline`.
+Result<Fd> connect_link(const std::string& name, const std::string& token, int rank,
+                        Deadline deadline);
+
+struct LinkMessage {
+  std::vector<std::byte> bytes;
+  std::vector<Fd> fds;
+};
+/// Sends one message, at most 4 KiB and 8 descriptors. Does not block for long: links are idle.
+Status send_message(const Fd& link, std::span<const std::byte> bytes, std::span<const int> fds);
+/// Receives one message. Errors: `kPeerLost` on hang-up, `kDeadline`, `kCorruption` (too large).
+Result<LinkMessage> receive_message(const Fd& link, int failure_fd, Deadline deadline);
+
+}  // namespace weightcast
