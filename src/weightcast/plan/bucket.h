@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "weightcast/base/hash.h"
@@ -71,13 +73,12 @@ class BucketPacker {
   uint64_t num_tensors() const { return num_tensors_; }
 
  private:
-  bool fits(uint64_t size, uint64_t header_cost) const;
-  void open_bucket();
-  Placement place(uint64_t size, bool opens_bucket);
+  /// Bytes of the tensor's next part if it goes into the open bucket; nothing if it can not.
+  std::optional<uint64_t> part_in_open_bucket() const;
 
   uint64_t bucket_size_;
   uint64_t used_ = 0;
-  uint64_t header_used_ = 0;
+  uint64_t header_used_ = 0;  ///< an upper bound of the open bucket's encoded header
   uint64_t num_buckets_ = 0;
   uint64_t num_tensors_ = 0;
   uint64_t tensor_size_ = 0;
@@ -100,11 +101,14 @@ struct BucketPlan {
 /// Runs the packer over `metas`. Requires: each passes `check`.
 BucketPlan make_plan(std::span<const TensorMeta> metas, uint64_t bucket_size);
 
-/// Follows the headers of one version on a receiver and accepts only what a packer could have made:
-/// indices without a gap, extents in order, aligned, disjoint, within the bucket and the tensor.
+/// Follows the headers of one version on a receiver and accepts exactly what a packer makes of the
+/// metas: it packs them again and compares. So indices have no gap, and extents are in order,
+/// aligned, disjoint, within the bucket and the tensor, whatever numbers a header holds. A version
+/// without tensors is one empty bucket.
 class PlanFollower {
  public:
   /// `announced` are the metas known in advance, or nothing if headers bring them.
+  /// Requires: `bucket_size` within `kMinBucketSize` and `kMaxBucketSize`.
   PlanFollower(uint64_t bucket_size, std::optional<std::vector<TensorMeta>> announced,
                bool digests_expected);
 
@@ -119,18 +123,22 @@ class PlanFollower {
   bool finished() const { return finished_; }              ///< the last bucket was accepted
 
  private:
-  Status accept_extent(const Extent& extent, uint64_t used_size);
+  Status accept_header(const BucketHeader& header);
+  Status accept_metas(std::span<const TensorMeta> metas);
+  Status accept_extents(std::span<const Extent> extents);
+  Status accept_end(const BucketHeader& header, uint64_t num_completed) const;
+  Status check_new(const TensorMeta& meta);
 
-  uint64_t bucket_size_;
+  BucketPacker packer_;
   bool announced_;
   bool digests_expected_;
+  Status announced_status_;  ///< what is wrong with the announced metas
   std::vector<TensorMeta> metas_;
-  std::vector<uint64_t> sizes_;
+  std::unordered_set<std::string> names_;
+  uint64_t sequence_ = 0;
   uint64_t num_complete_ = 0;
   uint64_t num_buckets_ = 0;
   uint64_t payload_size_ = 0;
-  uint64_t tensor_offset_ = 0;  ///< bytes received of tensor `num_complete_`
-  uint64_t bucket_end_ = 0;     ///< bytes laid out of the bucket being accepted
   bool finished_ = false;
 };
 
