@@ -1,0 +1,1 @@
+"""What the process tests share: models and an oracle for them, ranks with deadlines, the host."""
