@@ -31,7 +31,8 @@ Error system_error(int number, std::string_view what) {
                          number == ENFILE || number == EFBIG || number == EDQUOT ||
                          number == ENOBUFS;
   return Error(exhausted ? Code::kNoResource : Code::kInternal,
-               std::string(what) + ": " + std::generic_category().message(number));
+               std::string(what) + ": " + std::generic_category().message(number) +
+                   (number == EMFILE ? ": raise `ulimit -n`" : ""));
 }
 
 }  // namespace weightcast

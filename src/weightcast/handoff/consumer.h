@@ -9,6 +9,7 @@
 #include "weightcast/base/fd.h"
 #include "weightcast/base/mapping.h"
 #include "weightcast/control/group.h"
+#include "weightcast/handoff/link.h"
 #include "weightcast/handoff/segment.h"
 #include "weightcast/pipeline/slot_store.h"
 
@@ -17,7 +18,8 @@ namespace weightcast {
 class Consumer final : public BucketSource {
  public:
   /// Receives the descriptors over `link` and maps the segment read-only. `expected` is what the
-  /// group agreed on; anything else is `kCorruption`. `group` outlives the consumer.
+  /// group agreed on; anything else is `kCorruption`. `group` outlives the consumer. Errors also:
+  /// `kNoResource`, `kDeadline`, `kPeerLost` when the publisher hung up, the failure of the group.
   static Result<std::unique_ptr<Consumer>> attach(const Fd& link, const SegmentGeometry& expected,
                                                   Group& group, Deadline deadline);
 
@@ -26,16 +28,28 @@ class Consumer final : public BucketSource {
   Status release(uint64_t number) override;
 
  private:
-  Consumer(const SegmentGeometry& geometry, Group& group);
+  struct Parts {
+    uint64_t reader = 0;
+    Mapping segment;
+    Mapping release_words;
+    EventFd filled;
+    EventFd released;
+  };
+  Consumer(const SegmentGeometry& geometry, Group& group, Parts parts);
+  static Result<Parts> map_parts(const SegmentGeometry& geometry, LinkMessage message);
+
+  const SegmentHeader& header() const;
+  ReleaseWords& release_words() const;
+  Status wait_published(size_t slot, Deadline deadline);
+  Result<BucketHeader> read_header(size_t slot);
+  Status make_resident(size_t slot, uint64_t size);
 
   SegmentGeometry geometry_;
   Group& group_;
-  Mapping segment_;
-  Mapping release_words_;
-  EventFd filled_;
-  EventFd released_;
+  Parts parts_;
   std::vector<uint64_t> held_;      ///< number of the bucket held in each slot, or 0
   std::vector<uint64_t> resident_;  ///< bytes of each slot that have pages
+  std::vector<std::byte> encoded_;  ///< the header being decoded, out of the publisher's reach
   uint64_t next_number_ = 1;
 };
 

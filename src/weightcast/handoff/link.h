@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weightcast/base/deadline.h"
@@ -15,6 +16,8 @@
 namespace weightcast {
 
 inline constexpr size_t kLinkTokenSize = 32;
+inline constexpr size_t kMaxLinkMessageSize = 4096;
+inline constexpr size_t kMaxLinkFds = 8;
 
 /// Listens on an abstract socket of a random name. Strangers who connect are dropped with one log
 /// line and can not hold up those who know the token.
@@ -25,9 +28,9 @@ class LinkListener {
   const std::string& name() const { return name_; }    ///< without the leading zero byte
   const std::string& token() const { return token_; }  ///< `kLinkTokenSize` random bytes
 
-  /// Waits for `num_links` ranks 1, 2, … to connect; element i is the link of rank i + 1.
+  /// Blocks until `num_links` ranks 1, 2, … have connected; element i is the link of rank i + 1.
   /// `failure_fd` readable ends the wait early with `kPeerLost`. Errors: `kDeadline` naming who is
-  /// missing; `kUnsupported` does not arise here: ranks that are elsewhere just never come.
+  /// missing. Ranks that are on another host just never come.
   Result<std::vector<Fd>> accept_all(int num_links, int failure_fd, Deadline deadline);
 
  private:
@@ -39,7 +42,8 @@ class LinkListener {
 };
 
 /// Connects `rank` to the listener. Errors: `kUnsupported` when nobody listens under that name
-/// here, which means that the leader is on another host; `kRefused`; `kDeadline`.
+/// here, which means that the leader is on another host; `kRefused` when the token or the rank was
+/// not accepted; `kDeadline` when the leader did not answer.
 Result<Fd> connect_link(const std::string& name, const std::string& token, int rank,
                         Deadline deadline);
 
@@ -47,9 +51,13 @@ struct LinkMessage {
   std::vector<std::byte> bytes;
   std::vector<Fd> fds;
 };
-/// Sends one message, at most 4 KiB and 8 descriptors. Does not block for long: links are idle.
+/// Sends one message of at most `kMaxLinkMessageSize` bytes, not empty, and `kMaxLinkFds`
+/// descriptors. Does not block. Errors: `kPeerLost` on hang-up, or when the peer has left many
+/// messages unread.
 Status send_message(const Fd& link, std::span<const std::byte> bytes, std::span<const int> fds);
-/// Receives one message. Errors: `kPeerLost` on hang-up, `kDeadline`, `kCorruption` (too large).
+/// Receives one message. Errors: `kPeerLost` on hang-up or when `failure_fd` (-1: none) is
+/// readable, `kDeadline`, `kCorruption` (too large, too many descriptors), `kNoResource` (own
+/// descriptors).
 Result<LinkMessage> receive_message(const Fd& link, int failure_fd, Deadline deadline);
 
 }  // namespace weightcast

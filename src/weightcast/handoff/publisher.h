@@ -21,6 +21,7 @@ class Publisher final : public SlotStore {
   ~Publisher() override;
 
   /// Lets `rank` map the segment: sends its descriptors over `link`. Before the first publish.
+  /// Errors: `kNoResource`; `kPeerLost` when the rank hung up.
   Status add_reader(const Fd& link, int rank);
 
   size_t num_slots() const override;
@@ -31,8 +32,9 @@ class Publisher final : public SlotStore {
 
  private:
   struct Reader;
-  Publisher(const SegmentGeometry& geometry, Group& group);
-  bool released(const Reader& reader, size_t index) const;
+  Publisher(const SegmentGeometry& geometry, Group& group, Fd memory, Mapping mapping);
+  SegmentHeader& header() const;
+  Status wait_released(const Reader& reader, uint64_t number, Deadline deadline);
 
   SegmentGeometry geometry_;
   Group& group_;
