@@ -34,6 +34,8 @@ function(weightcast_module name)
   target_link_libraries(weightcast_${name}
     PUBLIC tl::expected Threads::Threads $<BUILD_INTERFACE:weightcast_flags>
     PRIVATE fmt::fmt ${ARG_LINKS})
+  set_target_properties(weightcast_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY WEIGHTCAST_MODULES weightcast_${name})
   file(STRINGS ${CMAKE_SOURCE_DIR}/src/weightcast/layers.txt layers REGEX "^${name}:")
   string(REGEX REPLACE "^${name}:[ ]*" "" layers "${layers}")
   string(REPLACE " " ";" layers "${layers}")
