@@ -45,33 +45,41 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def abstract_sockets() -> set[str]:
-    """Names of the abstract Unix sockets on which somebody listens."""
+def abstract_sockets() -> dict[str, str]:
+    """Names of the abstract Unix sockets on which somebody listens, by inode."""
     listening = "00010000"
     lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
-    return {line[7] for line in lines if len(line) > 7 and line[3] == listening}
+    return {
+        line[6]: line[7][1:]
+        for line in lines
+        if len(line) > 7 and line[3] == listening and line[7].startswith("@")
+    }
 
 
-def listening_ports() -> set[int]:
-    ports = set()
+def socket_inodes(pid: int) -> set[str]:
+    return {name[8:-1] for name in descriptors(pid) if name.startswith("socket:[")}
+
+
+def abstract_sockets_of(pid: int) -> list[str]:
+    inodes = socket_inodes(pid)
+    return [name for inode, name in abstract_sockets().items() if inode in inodes]
+
+
+def listeners() -> dict[str, int]:
+    """TCP ports on which somebody listens, by inode."""
+    found = {}
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A":
-                ports.add(int(fields[1].rpartition(":")[2], 16))
-    return ports
+                found[fields[9]] = int(fields[1].rpartition(":")[2], 16)
+    return found
 
 
 def ports_of(pid: int) -> set[int]:
     """TCP ports on which a process listens."""
-    inodes = {name[8:-1] for name in descriptors(pid) if name.startswith("socket:[")}
-    ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and fields[9] in inodes:
-                ports.add(int(fields[1].rpartition(":")[2], 16))
-    return ports
+    inodes = socket_inodes(pid)
+    return {port for inode, port in listeners().items() if inode in inodes}
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class Rank:
         limits: Limits | None = None,
         stdin: int | None = None,
         wrapper: Sequence[str | Path] = (),
-        enter: Callable[[], None] | None = None,
+        enter: Callable[[], object] | None = None,
     ) -> None:
         self.arguments = [str(argument) for argument in arguments]
         logs.mkdir(parents=True, exist_ok=True)
