@@ -91,6 +91,9 @@ class Group {
 
   /// Tells the others that this rank is alive and moving: resets their patience.
   virtual void note_progress() = 0;
+  /// When another rank last replied, announced or reported progress of its own; the time of joining
+  /// before that. Waits for shared memory measure their patience from it. Does not block.
+  virtual Clock::time_point last_progress() const = 0;
   /// What this rank is doing, for messages about losses. Requires: a literal.
   virtual void set_step(const char* step) = 0;
   /// From now on a hang-up of the socket `fd` means that `rank` is lost. The group keeps a

@@ -15,6 +15,8 @@
 #include "weightcast/control/messages.h"
 #include "weightcast/device/device.h"
 #include "weightcast/engine/options.h"
+#include "weightcast/pipeline/lease.h"
+#include "weightcast/pipeline/tensor_reader.h"
 #include "weightcast/plan/digest.h"
 #include "weightcast/plan/tensor_meta.h"
 
@@ -35,14 +37,6 @@ struct TransferStats {
   std::vector<Error> lost;
 };
 
-/// Reads a tensor's bytes into a slot, for sources that are not memory.
-class TensorReader {
- public:
-  virtual ~TensorReader() = default;
-  /// Fills `destination` with the bytes from `offset` on. Errors end the version on every rank.
-  virtual Status read(uint64_t offset, MemoryView destination) = 0;
-};
-
 /// One version on its way out. Destroyed before `finish` returned, it aborts the version.
 class Sender {
  public:
@@ -59,67 +53,15 @@ class Sender {
   virtual Result<TransferStats> finish() = 0;
 };
 
-/// A tensor's part in a bucket that arrived.
-struct Piece {
-  uint64_t tensor = 0;  ///< index in the order sent
-  uint64_t offset = 0;  ///< bytes into the tensor
-  ConstMemoryView bytes;
-  bool completes_tensor = false;
-};
-
-/// A bucket that this rank may read until it lets it go. Move-only.
-class BucketLease {
- public:
-  class Owner;
-  BucketLease(Owner& owner, uint64_t number, std::vector<Piece> pieces)
-      : owner_(&owner), number_(number), pieces_(std::move(pieces)) {}
-  ~BucketLease() { release(); }
-  BucketLease(BucketLease&& other) noexcept
-      : owner_(std::exchange(other.owner_, nullptr)),
-        number_(other.number_),
-        pieces_(std::move(other.pieces_)) {}
-  BucketLease& operator=(BucketLease&& other) noexcept;
-  BucketLease(const BucketLease&) = delete;
-  BucketLease& operator=(const BucketLease&) = delete;
-
-  const std::vector<Piece>& pieces() const { return pieces_; }
-  /// Gives the slot back; the pieces' bytes are invalid from now on. Idempotent.
-  void release();
-
- private:
-  Owner* owner_;
-  uint64_t number_;
-  std::vector<Piece> pieces_;
-};
-
-/// Takes leases back. Outlives them.
-class BucketLease::Owner {
- public:
-  virtual ~Owner() = default;
-  virtual void release(uint64_t number) = 0;
-};
-
 /// One version on its way in. Destroyed before `finish` returned, it aborts the version.
-class Receiver {
+///
+/// `next` first tells the root that this rank is ready; it blocks up to the session's timeout
+/// without progress, and its errors include the failure of the group.
+class Receiver : public PieceReader {
  public:
-  virtual ~Receiver() = default;
   virtual uint64_t version() const = 0;
   /// Whether the root announced every tensor in advance, so that `metas()` is complete at once.
   virtual bool metas_announced() const = 0;
-  /// The tensors known so far, in the order sent.
-  virtual const std::vector<TensorMeta>& metas() const = 0;
-
-  /// The next bucket, or nothing after the last. The first call tells the root that this rank is
-  /// ready. Blocks up to the session's timeout. Errors: the failure of the group; `kCorruption`;
-  /// `kInvalidArgument` when the caller holds every slot itself.
-  virtual Result<std::optional<BucketLease>> next() = 0;
-
-  /// Each piece of each lease must be taken exactly once, in order, by one of these two.
-  /// Copies a piece to `destination` of the same size, and digests it on the way.
-  virtual Status copy_out(const Piece& piece, MemoryView destination) = 0;
-  /// Digests a piece in place, for consumers that use it where it is. Errors (both): `kCorruption`
-  /// when the piece completes a tensor whose digest is not the sender's.
-  virtual Status verify(const Piece& piece) = 0;
 
   /// Ends the version. Checks that everything announced was received and taken, agrees with all
   /// ranks on the digest, and calls `apply` when every rank holds the version: make the new weights
