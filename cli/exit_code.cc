@@ -1,0 +1,20 @@
+#include "exit_code.h"
+
+namespace weightcast {
+
+int exit_code(Code code) {
+  switch (code) {
+    case Code::kInvalidArgument: return kExitUsage;
+    case Code::kUnsupported: return kExitUsage;
+    case Code::kBadInput: return kExitBadInput;
+    case Code::kPeerLost: return kExitPeerLost;
+    case Code::kDeadline: return kExitPeerLost;
+    case Code::kCorruption: return kExitCorruption;
+    case Code::kRefused: return kExitRefused;
+    case Code::kNoResource: return kExitNoResource;
+    case Code::kInternal: return kExitInternal;
+  }
+  return kExitInternal;
+}
+
+}  // namespace weightcast
