@@ -1,0 +1,19 @@
+#include "weightcast/base/check.h"
+#include "weightcast/device/device.h"
+
+namespace weightcast {
+
+ConversionWidths widths(Conversion conversion) {
+  switch (conversion) {
+    case Conversion::kNone: return {1, 1};
+    case Conversion::kF32ToBf16:
+    case Conversion::kF32ToF16: return {4, 2};
+    case Conversion::kF64ToF32: return {8, 4};
+    case Conversion::kF64ToBf16:
+    case Conversion::kF64ToF16: return {8, 2};
+  }
+  WEIGHTCAST_CHECK(!"a conversion");
+  return {1, 1};
+}
+
+}  // namespace weightcast
