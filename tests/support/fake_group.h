@@ -37,6 +37,7 @@ class FakeGroup final : public Group {
   Status renew() override;
 
   void note_progress() override { num_progress_.fetch_add(1, std::memory_order_relaxed); }
+  Clock::time_point last_progress() const override { return {}; }
   void set_step(const char*) override {}
   Status watch(int, int) override { return {}; }
 
