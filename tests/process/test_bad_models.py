@@ -9,7 +9,7 @@ import signal
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from harness.models import SHARD_INDEX, encode_header, make, mixed, plain, write, write_sharded
@@ -25,7 +25,9 @@ class Defect(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def entry(begin: object, end: object, shape: object = (4,), dtype: object = "U8") -> dict[str, object]:
+def entry(
+    begin: object, end: object, shape: object = (4,), dtype: object = "U8"
+) -> dict[str, object]:
     return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
 
 
@@ -37,7 +39,10 @@ def raw(text: bytes, size: int = 8) -> bytes:
     return struct.pack("<Q", len(text)) + text + b"x" * size
 
 
-TWICE = b'{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}'
+TWICE = (
+    b'{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},'
+    b'"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}'
+)
 A = entry(0, 4)
 B = entry(4, 8)
 
@@ -107,7 +112,7 @@ def missing_shard(directory: Path) -> None:
     (directory / "model-00002-of-00002.safetensors").unlink()
 
 
-def index_with(change: Callable[[dict[str, object]], object]) -> Callable[[Path], None]:
+def index_with(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def apply(directory: Path) -> None:
         path = directory / SHARD_INDEX
         content = json.loads(path.read_text())
@@ -117,7 +122,7 @@ def index_with(change: Callable[[dict[str, object]], object]) -> Callable[[Path]
 
 
 def with_map(change: dict[str, object]) -> Callable[[Path], None]:
-    return index_with(lambda index: {"weight_map": {**index["weight_map"], **change}})
+    return index_with(lambda index: {"weight_map": index["weight_map"] | change})
 
 
 def truncated_index(directory: Path) -> None:
@@ -169,7 +174,9 @@ def test_a_directory_without_a_model_is_named(group: Group, tmp_path: Path) -> N
     group.start("plan", tmp_path / "hollow", *BUCKET).fail(3, "hollow", "model.safetensors")
 
 
-@pytest.mark.parametrize("path", ["/nowhere/at/all.safetensors", "/dev/null", "/dev/zero", "/proc/self/mem"])
+@pytest.mark.parametrize(
+    "path", ["/nowhere/at/all.safetensors", "/dev/null", "/dev/zero", "/proc/self/mem"]
+)
 def test_a_path_that_is_no_file_is_named(group: Group, path: str) -> None:
     group.start("plan", path, *BUCKET).fail(3, path, timeout=5)
 

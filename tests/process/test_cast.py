@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from harness.casting import WIDTH, cast, is_nan
+from harness.casting import WIDTH, Array, cast, is_nan
 from harness.models import BITS, Tensor, first_difference, make, mixed, read, write
 from harness.ranks import Group
 
 TARGETS = ["BF16", "F16", "F32"]
 
 
-def special_values(dtype: type) -> np.ndarray:
+def special_values(dtype: type[np.floating[Any]]) -> Array:
     """Values at which rounding goes wrong, and random bits."""
     info = np.finfo(dtype)
     half_ways = [1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-24]
@@ -19,14 +21,16 @@ def special_values(dtype: type) -> np.ndarray:
     twice = [1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40, -(1 + 2.0**-8 + 2.0**-40)]
     limits = [65504, 65519.99, 65520, 2.0**-24, 2.0**-25, 2.0**-25 * 1.01, 3.3895e38, 3.4e38, 1e-40]
     odd = [0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal]
-    chosen = np.array(odd + half_ways + twice + limits + [-value for value in limits], dtype)
+    chosen: Array = np.array(odd + half_ways + twice + limits + [-value for value in limits], dtype)
     width = np.dtype(dtype).itemsize
-    random = np.frombuffer(np.random.Generator(np.random.PCG64(width)).bytes(width * 50_000), dtype)
-    normal = np.random.Generator(np.random.PCG64(3)).standard_normal(50_000).astype(dtype)
+    random: Array = np.frombuffer(
+        np.random.Generator(np.random.PCG64(width)).bytes(width * 50_000), dtype
+    )
+    normal: Array = np.random.Generator(np.random.PCG64(3)).standard_normal(50_000).astype(dtype)
     return np.concatenate([chosen, random, normal])
 
 
-def floats(name: str, dtype: str, numpy_dtype: type) -> Tensor:
+def floats(name: str, dtype: str, numpy_dtype: type[np.floating[Any]]) -> Tensor:
     values = special_values(numpy_dtype)
     return Tensor(name, dtype, values.shape, values.tobytes())
 
@@ -65,7 +69,7 @@ def test_wide_floats_are_rounded_once_and_nothing_else_is_touched(
     for number in (1, 2):
         received = read(group.out(number) / "model.safetensors")
         assert len(received) == len(tensors)
-        for got, tensor in zip(received, tensors):
+        for got, tensor in zip(received, tensors, strict=True):
             assert_cast(got, cast(tensor, target))
 
 

@@ -37,7 +37,10 @@ def test_2_is_wrong_usage(group: Group, arguments: list[str]) -> None:
     assert not rank.stdout
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:0", "udp://127.0.0.1:0", "tcp://127.0.0.1", "tcp://127.0.0.1:70000", "tcp://"])
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1:0", "udp://127.0.0.1:0", "tcp://127.0.0.1", "tcp://127.0.0.1:70000", "tcp://"],
+)
 def test_2_is_an_address_that_is_none(group: Group, model: Path, address: str) -> None:
     group.send(model, "--listen", address).fail(2)
 

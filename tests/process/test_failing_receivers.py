@@ -31,7 +31,7 @@ def fail_everywhere(group: Group, model: Path, code: int, *patterns: str, **brok
 
 
 def error_of(rank: Rank) -> dict[str, Any]:
-    return rank.report()["error"]
+    return dict(rank.report()["error"])
 
 
 @pytest.mark.skipif(not is_root(), reason="only root can mount a small disk")

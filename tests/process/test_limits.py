@@ -45,9 +45,7 @@ def test_a_memory_cgroup_is_enough_or_named(
 
 
 @pytest.mark.parametrize("limit", [64 << 10, 1 << 20])
-def test_a_file_size_limit_of_the_sender_is_named(
-    group: Group, tmp_path: Path, limit: int
-) -> None:
+def test_a_file_size_limit_of_the_sender_is_named(group: Group, tmp_path: Path, limit: int) -> None:
     model = write(tmp_path / "model.safetensors", plain(8 << 20))
     sender = group.send(model, "--bucket", "4MiB", limits={resource.RLIMIT_FSIZE: limit})
     receiver = group.receive()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.models import Tensor, make, mixed, write
@@ -13,15 +14,19 @@ ALIGNMENT = 256
 SPLIT = 64 * KIB
 
 
-def pack(tensors: list[Tensor], bucket: int) -> list[dict[str, object]]:
+def pack(tensors: list[Tensor], bucket: int) -> list[dict[str, Any]]:
     """The documented rules, in a few lines of their own."""
-    buckets: list[dict[str, object]] = []
+    buckets: list[dict[str, Any]] = []
     used = bucket + 1  # as if a full bucket were open
     for tensor in tensors:
         left, size = len(tensor.data), len(tensor.data)
         while True:
             start = -(-used // ALIGNMENT) * ALIGNMENT
-            room = bucket - start if left <= bucket or size <= bucket else (bucket - start) // SPLIT * SPLIT
+            room = (
+                bucket - start
+                if left <= bucket or size <= bucket
+                else (bucket - start) // SPLIT * SPLIT
+            )
             fits = left <= bucket - start
             if not buckets or (not fits and (size <= bucket or room <= 0)) or start > bucket:
                 buckets.append({"tensors": 0, "first": tensor.name, "used_bytes": 0})

@@ -64,15 +64,13 @@ def test_its_children_die_with_it(group: Group, tmp_path: Path) -> None:
     wait_until(lambda: all(process_state(pid) in ("", "Z") for pid in born), "no child", 2)
 
 
-def test_an_interrupt_ends_it_with_its_children_and_its_files(
-    group: Group, tmp_path: Path
-) -> None:
+def test_an_interrupt_ends_it_with_its_children_and_its_files(group: Group, tmp_path: Path) -> None:
     model = write(tmp_path / "model.safetensors", plain(4 << 20, tensors=8))
     rank = quickstart(group, model, "--bucket", "64KiB", WEIGHTCAST_FAULT="middle:stop:3")
     rank.wait_stopped()
     born = children(rank.pid)
+    wait_until(lambda: all(process_state(pid) == "T" for pid in born), "the children stopped")
     for pid in born:
-        wait_until(lambda p=pid: process_state(p) == "T", "a child stopped")
         os.kill(pid, signal.SIGCONT)
     rank.send_signal(signal.SIGINT)
     rank.send_signal(signal.SIGCONT)

@@ -13,14 +13,21 @@ import pytest
 from harness.models import Tensor
 from harness.ranks import PATIENCE, Group, wait_all
 
-VERSION_FIELDS = {"version", "tensors", "bytes", "buckets", "seconds", "bytes_on_wire", "digest", "ranks"}
+VERSION_FIELDS = {
+    "version",
+    "tensors",
+    "bytes",
+    "buckets",
+    "seconds",
+    "bytes_on_wire",
+    "digest",
+    "ranks",
+}
 RANK_FIELDS = {"rank", "host", "pack_seconds", "wait_seconds", "move_seconds", "peak_extra_bytes"}
 ESCAPE = "\x1b"
 
 
-def test_json_has_every_documented_field(
-    group: Group, model: Path, tensors: list[Tensor]
-) -> None:
+def test_json_has_every_documented_field(group: Group, model: Path, tensors: list[Tensor]) -> None:
     reports = [rank.report() for rank in group.transfer(model, receivers=2, versions=2)]
     size = sum(len(tensor.data) for tensor in tensors)
     for rank, report in enumerate(reports):

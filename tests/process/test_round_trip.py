@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ BUCKET = 64 * KIB
 
 def round_trip(
     group: Group, tensors: list[Tensor], *options: str, receivers: int = 1
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Sends the tensors, compares what every rank wrote, returns the sender's report."""
     model = write(group.directory / "model.safetensors", tensors)
     ranks = group.transfer(model, *options, receivers=receivers)
@@ -55,9 +56,9 @@ def test_a_bucket_far_larger_than_the_model_costs_neither_time_nor_memory(
     assert all(rank["peak_extra_bytes"] < 64 << 20 for rank in report_ranks(report))
 
 
-def report_ranks(report: dict[str, object]) -> list[dict[str, int]]:
+def report_ranks(report: dict[str, Any]) -> list[dict[str, int]]:
     (version,) = report["versions"]
-    return version["ranks"]
+    return list(version["ranks"])
 
 
 @pytest.mark.parametrize("dtype", BITS)
@@ -171,7 +172,8 @@ def test_a_sharded_model_arrives_whole(group: Group, tmp_path: Path) -> None:
     group.transfer(model, "--bucket", "64KiB", receivers=2)
     for number in (1, 2):
         assert_same(
-            group.out(number) / "model.safetensors", [tensor for shard in shards for tensor in shard]
+            group.out(number) / "model.safetensors",
+            [tensor for shard in shards for tensor in shard],
         )
 
 

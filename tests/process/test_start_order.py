@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,16 +25,16 @@ def start_in_any_order(groups: list[Group], noise: random.Random, longest: float
         model = write(group.directory / "model.safetensors", tensors)
         expected.append(tensors)
         receivers = noise.randrange(1, 4)
-        starts.append(lambda g=group, m=model, n=receivers: g.send(m, receivers=n))
+        starts.append(partial(group.send, model, receivers=receivers))
         for number in range(1, receivers + 1):
             wanted = ("--rank", str(number)) if noise.random() < 0.5 and receivers == 1 else ()
-            starts.append(lambda g=group, n=number, w=wanted: g.receive(*w, out=g.out(n)))
+            starts.append(partial(group.receive, *wanted, out=group.out(number)))
     noise.shuffle(starts)
     for start in starts:
         start()
         time.sleep(noise.uniform(0, longest))  # the stimulus, not a way to wait
     wait_all([rank for group in groups for rank in group.ranks])
-    for group, tensors in zip(groups, expected):
+    for group, tensors in zip(groups, expected, strict=True):
         for rank in group.ranks:
             rank.succeed()
         for out in group.directory.glob("out*"):
@@ -69,7 +70,7 @@ def test_two_groups_on_one_host_do_not_disturb_each_other(
         for i in (1, 2):
             group.receive("--versions", "5", out=group.out(i))
     wait_all([rank for group in groups for rank in group.ranks])
-    for group, tensors in zip(groups, models):
+    for group, tensors in zip(groups, models, strict=True):
         for rank in group.ranks:
             rank.succeed()
         for i in (1, 2):

@@ -75,7 +75,9 @@ def test_strangers_on_the_control_port_change_nothing(
 ) -> None:
     mark = tmp_path / "mark"
     sender = group.send(model, "--timeout", "10s", receivers=2)
-    port = tickets.port(wait_until(lambda: group.ticket.exists() and group.ticket.read_text(), "ticket"))
+    port = tickets.port(
+        wait_until(lambda: group.ticket.exists() and group.ticket.read_text(), "ticket")
+    )
     with ExitStack() as connections:
         for _ in range(8):
             connections.enter_context(connection(port, attacks(mark)[attack]))
@@ -90,7 +92,9 @@ def test_strangers_on_the_control_port_change_nothing(
 
 def test_a_port_scanner_changes_nothing(group: Group, model: Path) -> None:
     sender = group.send(model)
-    port = tickets.port(wait_until(lambda: group.ticket.exists() and group.ticket.read_text(), "ticket"))
+    port = tickets.port(
+        wait_until(lambda: group.ticket.exists() and group.ticket.read_text(), "ticket")
+    )
     for _ in range(300):
         with connection(port, b""):
             pass
@@ -102,14 +106,18 @@ def test_strangers_during_a_version_change_nothing(
     group: Group, model: Path, tensors: list[Tensor], tmp_path: Path
 ) -> None:
     sender = group.send(model)
-    receiver = group.receive(out=group.out(1), environment={"WEIGHTCAST_FAULT": "first_bucket:stop"})
+    receiver = group.receive(
+        out=group.out(1), environment={"WEIGHTCAST_FAULT": "first_bucket:stop"}
+    )
     receiver.wait_stopped()
     port = tickets.port(group.ticket.read_text())
     with ExitStack() as connections:
         for payload in attacks(tmp_path / "mark").values():
             connections.enter_context(connection(port, payload))
         for name in abstract_sockets_of(sender.pid):
-            stranger = connections.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            stranger = connections.enter_context(
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            )
             stranger.connect("\0" + name)
             stranger.send(b"x" * 48)
         receiver.send_signal(signal.SIGCONT)

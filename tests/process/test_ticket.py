@@ -26,7 +26,7 @@ def published(group: Group, sender: Rank) -> str:
         assert sender.running(), sender
         return group.ticket.read_text() if group.ticket.exists() else ""
 
-    return wait_until(text, "a ticket file")
+    return str(wait_until(text, "a ticket file"))
 
 
 def resume(rank: Rank) -> None:
@@ -36,7 +36,7 @@ def resume(rank: Rank) -> None:
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022])
@@ -112,9 +112,7 @@ def test_a_ticket_from_another_run_is_refused_and_the_group_goes_on(
 ) -> None:
     theirs, ours = make_group("theirs"), make_group("ours")
     other, sender = theirs.send(model), ours.send(model)
-    forged = tickets.redirected(
-        published(theirs, other), tickets.port(published(ours, sender))
-    )
+    forged = tickets.redirected(published(theirs, other), tickets.port(published(ours, sender)))
     theirs.ticket.write_text(forged)
     theirs.receive("--timeout", "2s").fail(6, "ticket", timeout=6)
     ours.receive(out=ours.out(1)).succeed()

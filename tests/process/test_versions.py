@@ -96,9 +96,7 @@ def test_a_failed_version_leaves_the_previous_files(group: Group, tmp_path: Path
     [("--checksum", "off"), ("--checksum", "on"), ("--no-overlap",), ("--checksum", "off", "--no-overlap")],
     ids=" ".join,
 )  # fmt: skip
-def test_options_change_no_byte(
-    group: Group, tmp_path: Path, options: tuple[str, ...]
-) -> None:
+def test_options_change_no_byte(group: Group, tmp_path: Path, options: tuple[str, ...]) -> None:
     tensors = mixed(scale=16)
     model = write(tmp_path / "model.safetensors", tensors)
     ranks = group.transfer(model, *options, "--bucket", "64KiB", receivers=2)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from harness.models import Tensor
 
+Array = npt.NDArray[Any]
+
 WIDTH = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16}
-NUMPY = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
+NUMPY: dict[str, type[np.floating[Any]]] = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 
 
 def cast(tensor: Tensor, target: str) -> Tensor:
@@ -18,19 +23,19 @@ def cast(tensor: Tensor, target: str) -> Tensor:
     return Tensor(tensor.name, target, tensor.shape, data.tobytes())
 
 
-def narrow(values: np.ndarray, dtype: type) -> np.ndarray:
+def narrow(values: Array, dtype: type[np.floating[Any]]) -> Array:
     with np.errstate(all="ignore"):
         return values.astype(dtype)
 
 
-def to_bf16(values: np.ndarray) -> np.ndarray:
+def to_bf16(values: Array) -> Array:
     """Bits of the nearest bfloat16 to each value, rounded once."""
     bits = to_odd_f32(values).view(np.uint32)
     rounded = ((bits.astype(np.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
 
 
-def to_odd_f32(values: np.ndarray) -> np.ndarray:
+def to_odd_f32(values: Array) -> Array:
     """float32 rounded to odd, so that rounding once more gives what one rounding would have."""
     if values.dtype == np.float32:
         return values
@@ -44,8 +49,8 @@ def to_odd_f32(values: np.ndarray) -> np.ndarray:
     return bits.view(np.float32)
 
 
-def is_nan(tensor: Tensor) -> np.ndarray:
+def is_nan(tensor: Tensor) -> Array:
     if tensor.dtype == "BF16":
         bits = np.frombuffer(tensor.data, np.uint16)
-        return (bits & 0x7FFF) > 0x7F80
-    return np.isnan(np.frombuffer(tensor.data, NUMPY[tensor.dtype]))
+        return np.asarray((bits & 0x7FFF) > 0x7F80)
+    return np.asarray(np.isnan(np.frombuffer(tensor.data, NUMPY[tensor.dtype])))

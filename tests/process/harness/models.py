@@ -137,14 +137,14 @@ def assert_same(path: Path, expected: Sequence[Tensor]) -> None:
     wanted = [(tensor.name, tensor.dtype, tensor.shape) for tensor in expected]
     if signature != wanted:
         index = next(
-            (i for i, (a, b) in enumerate(zip(signature, wanted)) if a != b),
+            (i for i, (a, b) in enumerate(zip(signature, wanted, strict=False)) if a != b),
             min(len(signature), len(wanted)),
         )
         raise AssertionError(
             f"{path}: {len(signature)} tensors, wanted {len(wanted)}; number {index} is "
             f"{signature[index : index + 1]!r:.200}, wanted {wanted[index : index + 1]!r:.200}"
         )
-    for got, want in zip(received, expected):
+    for got, want in zip(received, expected, strict=True):
         assert len(got.data) == len(want.data), f"{path}: {got!r}, wanted {want!r}"
         if got.data != want.data:
             at = first_difference(got.data, want.data)
@@ -154,7 +154,7 @@ def assert_same(path: Path, expected: Sequence[Tensor]) -> None:
 
 
 def assert_same_to_pypi(path: Path, expected: Sequence[Tensor]) -> None:
-    theirs = dict(safetensors.deserialize(path.read_bytes()))
+    theirs = dict(safetensors.deserialize(path.read_bytes()))  # type: ignore[no-untyped-call]
     assert len(theirs) == len(expected)
     for want in expected:
         got = theirs[want.name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import re
 import resource
@@ -82,7 +83,7 @@ class Rank:
             )
         self.pid = self.process.pid
         self.descriptor = os.pidfd_open(self.pid)
-        self.ended_at: float | None = None
+        self.ended_at = math.inf  # on the monotonic clock, once `wait_all` saw it
 
     @property
     def stdout(self) -> str:
@@ -178,7 +179,11 @@ class Group:
         return rank
 
     def send(
-        self, model: Path | Sequence[Path], *options: str | Path, receivers: int = 1, **settings: Any
+        self,
+        model: Path | Sequence[Path],
+        *options: str | Path,
+        receivers: int = 1,
+        **settings: Any,
     ) -> Rank:
         models = [model] if isinstance(model, Path) else list(model)
         defaults: dict[str, str | Path] = {
@@ -187,7 +192,9 @@ class Group:
             "--receivers": str(receivers),
             "--timeout": "20s",
         }
-        chosen = [part for key, value in defaults.items() if key not in options for part in (key, value)]
+        chosen = [
+            part for key, value in defaults.items() if key not in options for part in (key, value)
+        ]
         return self.start("send", *models, *chosen, *options, **settings)
 
     def receive(self, *options: str | Path, out: Path | None = None, **settings: Any) -> Rank:
@@ -196,7 +203,9 @@ class Group:
             defaults["--out"] = out
         elif "--out" not in options and "--verify-only" not in options:
             options = (*options, "--verify-only")
-        chosen = [part for key, value in defaults.items() if key not in options for part in (key, value)]
+        chosen = [
+            part for key, value in defaults.items() if key not in options for part in (key, value)
+        ]
         return self.start("receive", *chosen, *options, **settings)
 
     def out(self, number: int) -> Path:

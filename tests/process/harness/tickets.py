@@ -14,7 +14,7 @@ def decode(text: str) -> bytearray:
     return bytearray(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
 
 
-def encode(content: bytes) -> str:
+def encode(content: bytes | bytearray) -> str:
     return PREFIX + base64.urlsafe_b64encode(content).decode().rstrip("=") + "\n"
 
 
