@@ -20,6 +20,11 @@ struct CommConfig {
   std::vector<MemoryView> slots;
 };
 
+/// Errors: `kInvalidArgument` when the rank does not fit the world size.
+Status validate(const CommConfig& config);
+/// Whether `bytes` are the first bytes of a slot, or all of it: what a communicator may move.
+bool is_slot_prefix(const CommConfig& config, ConstMemoryView bytes);
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
