@@ -107,7 +107,7 @@ Result<std::string> read_header(const OpenFile& file) {
 // The first ten of `names`, and how many follow.
 std::string list(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kMaxNamed);
-  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  std::string text = fmt::format("{}", fmt::join(std::span(names).first(shown), ", "));
   if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }
