@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "help_formatter.h"
 #include "weightcast/control/messages.h"
 #include "weightcast/plan/bucket.h"
 
 namespace weightcast {
 namespace {
 
-constexpr const char* kFooter = R"(
-Exit codes: 0 done; 1 internal error; 2 wrong usage; 3 bad input; 4 a peer was lost or a deadline
+constexpr const char* kFooter =
+    R"(Exit codes: 0 done; 1 internal error; 2 wrong usage; 3 bad input; 4 a peer was lost or a deadline
 passed; 5 corruption; 6 refused; 7 no resource. Every rank exits with the code of the first cause.
 Sizes are written like 64MiB, durations like 60s or 500ms. docs/operations.md has all of it.)";
 
@@ -37,7 +39,7 @@ void add_size(CLI::App& app, const std::string& name, uint64_t& size, const std:
   if (size == 0) {
     option->required();
   } else {
-    option->default_str(format_size(size));
+    option->default_str(fmt::format("{}MiB", size / kMiB));
   }
 }
 
@@ -50,7 +52,7 @@ void add_duration(CLI::App& app, const std::string& name, Duration& duration,
   };
   app.add_option_function<std::string>(name, parse, text)
       ->type_name("DURATION")
-      ->default_str(format_duration(duration));
+      ->default_str(fmt::format("{}s", duration.count() / 1000));
 }
 
 void add_timeout(CLI::App& app, Duration& timeout) {
@@ -227,6 +229,7 @@ Command parse_command_line(int argc, const char* const* argv) {
       "Moves the weights of a model from the process that has them to those that serve it.",
       "weightcast");
   app.set_version_flag("--version", "weightcast " WEIGHTCAST_VERSION, "print the version");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.footer(kFooter);
   app.require_subcommand(1);
   const CLI::App* send_app = add_send(app, send);

@@ -15,8 +15,8 @@
 #include "weightcast/backends/backend.h"
 #include "weightcast/base/fd.h"
 #include "weightcast/base/mapping.h"
+#include "weightcast/base/memory_limit.h"
 #include "weightcast/base/size.h"
-#include "weightcast/engine/options.h"
 
 namespace weightcast {
 namespace {
@@ -60,6 +60,19 @@ Finding find_kernel() {
   utsname names{};
   ::uname(&names);
   return {.topic = "kernel", .value = fmt::format("{} {}", names.sysname, names.release)};
+}
+
+Finding find_memory() {
+  Finding finding{.topic = "memory"};
+  finding.value = fmt::format("{} available", read_field("/proc/meminfo", "MemAvailable"));
+  for (const auto& limit : {cgroup_memory_limit(), address_space_limit()}) {
+    if (!limit) continue;
+    finding.value += fmt::format(", {} leaves {}", limit->name, format_size(limit->left));
+  }
+  if (const Status enough = check_memory_left(kSlotsSize); !enough) {
+    finding.advice = fmt::format("{}; or use a smaller --bucket", enough.error().message());
+  }
+  return finding;
 }
 
 Finding find_shared_memory() {
@@ -139,7 +152,7 @@ void find_backends(std::vector<Finding>& findings) {
 }  // namespace
 
 std::vector<Finding> find_out() {
-  std::vector<Finding> findings = {find_cpu(), find_kernel(), find_shared_memory()};
+  std::vector<Finding> findings = {find_cpu(), find_kernel(), find_memory(), find_shared_memory()};
   find_limits(findings);
   findings.push_back(find_zmq());
   find_backends(findings);

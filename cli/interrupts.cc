@@ -25,14 +25,20 @@ namespace {
 
 Interrupts::Interrupts() {
   sigemptyset(&signals_);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, number);
+  sigaddset(&signals_, SIGRTMIN);  // wakes the thread at the end
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    // What whoever started this program has it ignore, as nohup does, it goes on to ignore.
+    struct sigaction action {};
+    const bool known = ::sigaction(number, nullptr, &action) == 0;
+    if (known && action.sa_handler != SIG_IGN) sigaddset(&signals_, number);
+  }
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 Interrupts::~Interrupts() {
   thread_.request_stop();
-  pthread_kill(thread_.native_handle(), SIGTERM);  // wakes it
+  pthread_kill(thread_.native_handle(), SIGRTMIN);
 }
 
 Error Interrupts::interruption(int number) {
@@ -54,7 +60,7 @@ void Interrupts::watch(const std::stop_token& stop) {
     int number = 0;
     if (sigwait(&signals_, &number) != 0) continue;
     if (stop.stop_requested()) return;
-    handle(number);
+    if (number != SIGRTMIN) handle(number);
   }
 }
 

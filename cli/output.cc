@@ -1,5 +1,6 @@
 #include "output.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,12 @@ std::string styled(int fd, Style style, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
+// An earlier write may have failed, and its errno is long gone.
+bool reader_is_gone() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 // Code points, which is what a column of a terminal holds of most scripts.
 size_t width(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(
@@ -47,9 +54,11 @@ void write_err(std::string_view line) {
 
 Status finish_output() {
   errno = 0;
-  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
-  if (!failed || errno == EPIPE) return {};
-  return system_error(errno == 0 ? EIO : errno, "write to standard output");
+  const bool flushed = std::fflush(stdout) == 0;
+  const int number = errno;
+  if (flushed && std::ferror(stdout) == 0) return {};
+  if (number == EPIPE || reader_is_gone()) return {};
+  return system_error(number == 0 ? EIO : number, "write to standard output");
 }
 
 bool stderr_is_terminal() {

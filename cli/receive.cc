@@ -38,7 +38,7 @@ Status receive(const ReceiveCommand& command, Interrupts& interrupts, TransferRe
 }  // namespace
 
 int run_receive(const ReceiveCommand& command, Interrupts& interrupts) {
-  TransferReport report{.command = "receive", .rank = command.rank.value_or(-1)};
+  TransferReport report{.command = "receive"};
   if (const Status status = receive(command, interrupts, report); !status) {
     report.error = status.error();
   }
