@@ -51,10 +51,10 @@ soak: $(venv)/test.stamp build
 	WEIGHTCAST_BIN=build/release/bin/weightcast $(pytest) -m soak
 	$(MAKE) fuzz FUZZ_SECONDS=1200
 
-bench: $(venv)/test.stamp
+bench:
 	@tools/bootstrap build bench
 	@tools/cmake_build bench
-	$(python) bench/run.py $(if $(ONLY),--only $(ONLY)) --build build/bench --out build/bench.json
+	$(PYTHON) bench/run.py $(if $(ONLY),--only $(ONLY))
 
 clean:
 	rm -rf build $(venv)
