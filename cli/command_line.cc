@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "help_formatter.h"
-#include "weightcast/control/messages.h"
+#include "weightcast/handoff/segment.h"
 #include "weightcast/plan/bucket.h"
 
 namespace weightcast {
@@ -20,7 +20,8 @@ constexpr const char* kFooter =
 passed; 5 corruption; 6 refused; 7 no resource. Every rank exits with the code of the first cause.
 Sizes are written like 64MiB, durations like 60s or 500ms. docs/operations.md has all of it.)";
 
-constexpr int kMaxReceivers = kMaxWorldSize - 1;
+// The backend of this version works within one host.
+constexpr int kMaxReceivers = kMaxReaders;
 constexpr int kMaxVersions = 1'000'000'000;
 
 void add_size(CLI::App& app, const std::string& name, uint64_t& size, const std::string& text) {
