@@ -76,7 +76,8 @@ class Session {
   /// Every other rank: blocks until all ranks have joined.
   static Result<std::unique_ptr<Session>> join(const JoinOptions& options);
 
-  /// Leaves the group in order. Requires: no sender, receiver or lease of it is alive.
+  /// Leaves the group in order. Requires: no sender, receiver or lease of it is alive, and no other
+  /// thread calls `abort`.
   virtual ~Session() = default;
 
   /// Rank 0: the text of the ticket. Requires: rank 0.
@@ -100,7 +101,7 @@ class Session {
   virtual Result<std::unique_ptr<Receiver>> begin_receive(
       std::optional<Duration> patience = std::nullopt) = 0;
 
-  /// Ends the current version on every rank with `cause` as the reason. Does not block.
+  /// Ends the current version on every rank with `cause` as the reason. Does not block. Any thread.
   virtual void abort(const Error& cause) = 0;
 };
 
