@@ -13,6 +13,11 @@ constexpr auto kIdleWait = std::chrono::seconds(10);
 
 }  // namespace
 
+bool Adversary::holds() {
+  const bool first = std::exchange(first_, false);
+  return random_() % 4 != 0 || first;
+}
+
 void Adversary::pause() {
   const uint64_t draw = random_();
   if (draw % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(draw / 4 % 200));

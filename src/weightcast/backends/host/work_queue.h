@@ -19,14 +19,15 @@ namespace weightcast {
 class Adversary {
  public:
   explicit Adversary(uint64_t seed) : random_(seed) {}
-  /// Whether the next piece of work waits until somebody waits for it: three times in four, so
-  /// that code which does not wait fails however slow its own thread is.
-  bool holds() { return random_() % 4 != 0; }
+  /// Whether the next piece of work waits until somebody waits for it: the first does, later ones
+  /// three times in four. So code that does not wait fails however slow its own thread is.
+  bool holds();
   /// Blocks for up to 200 us, mostly not at all.
   void pause();
 
  private:
   std::mt19937_64 random_;
+  bool first_ = true;
 };
 
 class WorkQueue {
