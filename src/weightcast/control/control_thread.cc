@@ -1,0 +1,114 @@
+#include "weightcast/control/control_thread.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <poll.h>
+
+#include "weightcast/base/check.h"
+
+namespace weightcast {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A gap this long in the thread's own running is a stopped or starved process, not scheduling.
+constexpr Clock::duration kPause = milliseconds(50);
+
+class Loop {
+ public:
+  Loop(std::unique_ptr<ControlRole> role, Outbox& outbox)
+      : role_(std::move(role)), outbox_(outbox) {
+    polled_.push_back({outbox_.fd(), POLLIN, 0});
+    for (const int fd : role_->fds()) polled_.push_back({fd, POLLIN, 0});
+    first_watched_ = polled_.size();
+  }
+
+  void run() {
+    while (!outbox_.stopping()) {
+      work();
+      wait();
+    }
+    work();
+    role_->leave();
+  }
+
+ private:
+  // Does everything there is to do. Sockets must be drained before the thread sleeps, because
+  // their descriptors tell of news only once (zmq_getsockopt(3), ZMQ_FD).
+  void work() {
+    bool busy = true;
+    while (busy) {
+      busy = run_commands();
+      busy = role_->drain() || busy;
+      const Clock::time_point now = Clock::now();
+      if (now >= role_->due()) {
+        role_->tick(now);
+        busy = true;
+      }
+    }
+  }
+
+  bool run_commands() {
+    std::vector<Command> commands = outbox_.take();
+    for (Command& command : commands) {
+      if (auto* watch = std::get_if<WatchSocket>(&command)) {
+        polled_.push_back({watch->fd.get(), POLLRDHUP, 0});
+        watched_.push_back(std::move(*watch));
+      } else {
+        role_->run(std::move(command));
+      }
+    }
+    return !commands.empty();
+  }
+
+  void wait() {
+    const Clock::time_point due = role_->due();
+    const int ready = ::poll(polled_.data(), polled_.size(), Deadline::at(due).poll_timeout_ms());
+    WEIGHTCAST_CHECK(ready >= 0 || errno == EINTR || errno == ENOMEM);
+    const Clock::time_point now = Clock::now();
+    const Clock::duration pause = now - std::max(due, woken_);
+    if (pause > kPause) role_->resumed(pause);
+    woken_ = now;
+    if (ready > 0) look_at_watched();
+  }
+
+  void look_at_watched() {
+    for (size_t i = watched_.size(); i-- > 0;) {
+      const auto polled = polled_.begin() + static_cast<ptrdiff_t>(first_watched_ + i);
+      if (polled->revents == 0) continue;
+      const int rank = watched_[i].rank;
+      polled_.erase(polled);
+      watched_.erase(watched_.begin() + static_cast<ptrdiff_t>(i));
+      role_->hung_up(rank);
+    }
+  }
+
+  std::unique_ptr<ControlRole> role_;
+  Outbox& outbox_;
+  std::vector<pollfd> polled_;  // the outbox, the role's, then `watched_`
+  std::vector<WatchSocket> watched_;
+  size_t first_watched_ = 0;
+  Clock::time_point woken_ = Clock::now();
+};
+
+}  // namespace
+
+ControlThread::ControlThread(std::unique_ptr<ControlRole> role, Outbox& outbox) : outbox_(outbox) {
+  thread_ = std::jthread(
+      [role = std::move(role), &outbox]() mutable { Loop(std::move(role), outbox).run(); });
+}
+
+ControlThread::~ControlThread() {
+  outbox_.stop();
+  thread_.join();
+}
+
+Clock::duration heartbeat_interval(Duration heartbeat_timeout) {
+  return std::clamp<Clock::duration>(Clock::duration(heartbeat_timeout) / kHeartbeatsPerTimeout,
+                                     milliseconds(20), milliseconds(2000));
+}
+
+}  // namespace weightcast
