@@ -26,11 +26,13 @@ class QueuedHostDeviceTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   QueuedHostDeviceTest() { fill_pattern(source_, 1, 1); }
 
+  // Before the streams, which work on these bytes until they are gone.
+  std::vector<std::byte> source_ = std::vector<std::byte>(kSize);
+  std::vector<std::byte> between_ = std::vector<std::byte>(kSize);
+  std::vector<std::byte> destination_ = std::vector<std::byte>(kSize);
   std::unique_ptr<Device> device_ = make_queued_host_device(GetParam());
   std::unique_ptr<Stream> stream_ = *device_->create_stream();
   std::unique_ptr<Event> event_ = *device_->create_event();
-  std::vector<std::byte> source_ = std::vector<std::byte>(kSize);
-  std::vector<std::byte> destination_ = std::vector<std::byte>(kSize);
 };
 
 TEST_P(QueuedHostDeviceTest, GivesTheWrongBytesToACallerWhoReusesTheSourceTooEarly) {
@@ -53,10 +55,9 @@ TEST_P(QueuedHostDeviceTest, GivesTheOldBytesToACallerWhoReadsTheDestinationTooE
 
 TEST_P(QueuedHostDeviceTest, GivesTheOldBytesToAStreamThatDoesNotWaitForAnother) {
   const auto other = *device_->create_stream();
-  std::vector<std::byte> between(kSize);
-  fill_pattern(between, 9, 1);
-  ASSERT_TRUE(stream_->copy({.destination = between, .source = source_}));
-  ASSERT_TRUE(other->copy({.destination = destination_, .source = between}));
+  fill_pattern(between_, 9, 1);
+  ASSERT_TRUE(stream_->copy({.destination = between_, .source = source_}));
+  ASSERT_TRUE(other->copy({.destination = destination_, .source = between_}));
   ASSERT_TRUE(other->synchronize(soon()));
   EXPECT_EQ(first_difference(destination_, 9, 1), kSize);
 }
@@ -91,12 +92,11 @@ TEST_P(QueuedHostDeviceTest, ForgetsTheEarlierMarkOfAnEventThatIsRecordedAgain) 
 TEST_P(QueuedHostDeviceTest, WaitsForAnEventAsItWasRecordedWhenAsked) {
   const auto other = *device_->create_stream();
   const auto idle = *device_->create_stream();
-  std::vector<std::byte> between(kSize);
-  ASSERT_TRUE(stream_->copy({.destination = between, .source = source_}));
+  ASSERT_TRUE(stream_->copy({.destination = between_, .source = source_}));
   ASSERT_TRUE(stream_->record(*event_));
   ASSERT_TRUE(other->wait(*event_));
   ASSERT_TRUE(idle->record(*event_));
-  ASSERT_TRUE(other->copy({.destination = destination_, .source = between}));
+  ASSERT_TRUE(other->copy({.destination = destination_, .source = between_}));
   ASSERT_TRUE(other->synchronize(soon()));
   EXPECT_EQ(first_difference(destination_, 1, 1), kSize);
 }
