@@ -230,7 +230,9 @@ Command parse_command_line(int argc, const char* const* argv) {
       "Moves the weights of a model from the process that has them to those that serve it.",
       "weightcast");
   app.set_version_flag("--version", "weightcast " WEIGHTCAST_VERSION, "print the version");
-  app.formatter(std::make_shared<HelpFormatter>());
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(HelpFormatter::kLeftWidth);
+  app.formatter(formatter);
   app.footer(kFooter);
   app.require_subcommand(1);
   const CLI::App* send_app = add_send(app, send);

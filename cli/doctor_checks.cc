@@ -70,7 +70,7 @@ Finding find_memory() {
     finding.value += fmt::format(", {} leaves {}", limit->name, format_size(limit->left));
   }
   if (const Status enough = check_memory_left(kSlotsSize); !enough) {
-    finding.advice = fmt::format("{}; or use a smaller --bucket", enough.error().message());
+    finding.advice = enough.error().message();
   }
   return finding;
 }

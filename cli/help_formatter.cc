@@ -8,7 +8,6 @@ namespace weightcast {
 namespace {
 
 constexpr size_t kWidth = 100;
-constexpr size_t kLeftWidth = 34;
 
 // `text` in lines of at most `width`, broken between words.
 std::vector<std::string> wrap(const std::string& text, size_t width) {
@@ -34,7 +33,7 @@ std::string name_of(const CLI::Option& option, bool is_positional) {
 }  // namespace
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string) const {
-  if (app->get_parent() == nullptr) return "\nUsage: weightcast COMMAND …\n\n";
+  if (app->get_parent() == nullptr) return "\nUsage: weightcast COMMAND …\n";
   std::string usage = "\nUsage: weightcast " + app->get_name();
   bool optional = false;
   for (const CLI::Option* option : app->get_options()) {
@@ -46,7 +45,7 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string) const {
     const std::string name = name_of(*option, option->get_positional());
     usage += option->get_required() ? ' ' + name : " [" + name + ']';
   }
-  return usage + (optional ? " [OPTION]…\n\n" : "\n\n");
+  return usage + (optional ? " [OPTION]…\n" : "\n");
 }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {

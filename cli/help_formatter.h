@@ -10,6 +10,9 @@ namespace weightcast {
 
 class HelpFormatter final : public CLI::Formatter {
  public:
+  /// Where the right column begins.
+  static constexpr size_t kLeftWidth = 34;
+
   std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
 };
