@@ -85,7 +85,6 @@ class HostControl final : public ControlRole {
   std::set<int> open_fds_;
   bool gathered_ = false;
   uint64_t epoch_ = 1;
-  uint64_t arrivals_ = 0;
   Clock::time_point next_heartbeat_;
 };
 
