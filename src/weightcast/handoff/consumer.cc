@@ -164,7 +164,7 @@ Result<BucketHeader> Consumer::read_header(size_t slot) {
   const std::byte* area = parts_.segment.data() + header_offset(geometry_, slot);
   // Read once: the publisher could change it between the check and the copy.
   const uint64_t size = *reinterpret_cast<const volatile uint64_t*>(area);
-  if (size > kMaxHeaderSize) {
+  if (size == 0 || size > kMaxHeaderSize) {
     return Error(Code::kCorruption,
                  fmt::format("bucket {} has a header of {} B", next_number_, size));
   }
