@@ -61,8 +61,10 @@ Status receive_for_ever(const Settings& settings, const std::string& ticket, int
                     Session::join({.ticket = ticket, .rank = rank, .reread_ticket = {}}));
   for (bool first = true;; first = false) {
     auto receiver = session->begin_receive(kPatience);
-    if (!receiver && receiver.error().code() == Code::kPeerLost) return {};  // the root has left
-    WEIGHTCAST_TRY(std::move(receiver));
+    if (!receiver) {
+      if (receiver.error().code() == Code::kPeerLost) return {};  // the root has left
+      return receiver.error();
+    }
     WEIGHTCAST_TRY(take_version(settings, **receiver, arena.bytes()));
     if (!first) continue;
     if (first_difference(arena.bytes()) != size) {

@@ -21,7 +21,7 @@ inline constexpr size_t kRoundTripSize = 256;  ///< bytes of the question and of
 Result<Sample> measure_round_trips(const std::vector<pid_t>& processes,
                                    const std::function<Status()>& round_trip);
 
-/// A line of text from one process to its child: where to connect.
+/// Text of at most 4 KiB from a process to its children, one for each: where to connect.
 class Letter {
  public:
   static Result<Letter> create();
