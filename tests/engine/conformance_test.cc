@@ -275,8 +275,8 @@ std::vector<Case> cases() {
   return result;
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Conformance, ::testing::ValuesIn(cases()), [](const auto& info) {
-  return info.param.backend + "_to_" + std::to_string(info.param.num_receivers);
+INSTANTIATE_TEST_SUITE_P(Backends, Conformance, ::testing::ValuesIn(cases()), [](const auto& test) {
+  return test.param.backend + "_to_" + std::to_string(test.param.num_receivers);
 });
 
 }  // namespace
