@@ -71,7 +71,7 @@ TEST(BucketPacker, SameTensorsGiveTheSamePlan) {
 
 TEST(BucketPacker, TensorsAroundAMultipleOfTheBucket) {
   const uint64_t bucket = kMiB;
-  for (const uint64_t k : {1, 2, 5}) {
+  for (const uint64_t k : {1u, 2u, 5u}) {
     for (const uint64_t size : {k * bucket - 1, k * bucket, k * bucket + 1}) {
       const std::vector metas = {bytes_tensor("a", size), bytes_tensor("b", 10)};
       expect_rules(metas, bucket);
