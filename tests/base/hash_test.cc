@@ -1,5 +1,6 @@
 #include "weightcast/base/hash.h"
 
+#include <initializer_list>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ TEST(Xxh3, IsTheStandardHash) {
 }
 
 TEST(Xxh3, SeesEveryBitOfLongAndShortInputs) {
-  for (const size_t size : {1, 16, 17, 128, 129, 240, 241, 1024, 5000}) {
+  for (const size_t size :
+       std::initializer_list<size_t>{1, 16, 17, 128, 129, 240, 241, 1024, 5000}) {
     std::vector<std::byte> bytes(size);
     testing::fill_pattern(bytes, 1, 1);
     const uint64_t short_hash = xxh3_64(bytes);

@@ -1,5 +1,6 @@
 // The casts of every instruction set of this CPU against arithmetic on doubles.
 #include <cstring>
+#include <initializer_list>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -93,7 +94,8 @@ TEST(CastLoops, TakeAnyCountAndAlignmentAndWriteNothingElse) {
   constexpr Placement kPlacements[] = {{0, 0}, {1, 0}, {0, 8}, {3, 1}, {4, 62}};
   for (const KernelSet* set : kernel_sets()) {
     for (const Conversion conversion : kConversions) {
-      for (const size_t count : {0, 1, 15, 16, 17, 31, 33, 1000, 16385, 50001}) {
+      for (const size_t count :
+           std::initializer_list<size_t>{0, 1, 15, 16, 17, 31, 33, 1000, 16385, 50001}) {
         for (const Placement& placement : kPlacements) {
           expect_placed(*set, conversion, count, placement);
         }

@@ -1,6 +1,7 @@
 #include "weightcast/device/host_copy.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ std::vector<uint64_t> block_digests_of(ConstMemoryView bytes) {
 }
 
 TEST(HostCopy, MovesAndDigestsEveryBlock) {
-  for (const size_t size : {0, 1, 777, 65535, 65536, 65537, 131072, 200000, 1000003}) {
+  for (const size_t size :
+       std::initializer_list<size_t>{0, 1, 777, 65535, 65536, 65537, 131072, 200000, 1000003}) {
     std::vector<std::byte> source(size);
     fill_pattern(source, 3, size);
     Guarded destination(size, size % 64);
@@ -69,7 +71,7 @@ TEST(HostCopy, CastsAndDigestsWhatItWrote) {
         Conversion::kF64ToBf16, Conversion::kF64ToF16}) {
     const auto source = interesting_source(conversion);
     expect_cast(conversion, source);
-    for (const size_t count : {0, 1, 4097, 32768, 32769}) {
+    for (const size_t count : std::initializer_list<size_t>{0, 1, 4097, 32768, 32769}) {
       expect_cast(conversion, ConstMemoryView(source).first(count * widths(conversion).source));
     }
   }
