@@ -23,17 +23,21 @@ Result<std::optional<BucketLease>> BucketReceiver::next() {
   const auto started = Clock::now();
   WEIGHTCAST_ASSIGN(FilledBucket bucket, wait_next_(source_));
   wait_seconds_ += seconds_between(started, Clock::now());
-  // From here on the slot goes back whatever happens.
-  BucketLease lease(*this, bucket.number, {});
-  if (bucket.header.sequence != config_.sequence) {
-    return Error(Code::kCorruption,
-                 fmt::format("bucket {} belongs to attempt {}, not {}", bucket.header.index,
-                             bucket.header.sequence, config_.sequence));
+  if (Status accepted = accept(bucket.header); !accepted) {
+    release(bucket.number);
+    return accepted.error();
   }
-  WEIGHTCAST_TRY(follower_.accept(bucket.header));
-  for (const Hash128& digest : bucket.header.digests) expected_digests_.push_back(digest);
-  lease = BucketLease(*this, bucket.number, make_pieces(bucket));
-  return std::optional<BucketLease>(std::move(lease));
+  return std::optional<BucketLease>(BucketLease(*this, bucket.number, make_pieces(bucket)));
+}
+
+Status BucketReceiver::accept(const BucketHeader& header) {
+  if (header.sequence != config_.sequence) {
+    return Error(Code::kCorruption, fmt::format("bucket {} belongs to attempt {}, not {}",
+                                                header.index, header.sequence, config_.sequence));
+  }
+  WEIGHTCAST_TRY(follower_.accept(header));
+  for (const Hash128& digest : header.digests) expected_digests_.push_back(digest);
+  return {};
 }
 
 std::vector<Piece> BucketReceiver::make_pieces(const FilledBucket& bucket) {

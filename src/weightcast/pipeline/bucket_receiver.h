@@ -54,6 +54,7 @@ class BucketReceiver final : public PieceReader, private BucketLease::Owner {
 
  private:
   void release(uint64_t number) override;
+  Status accept(const BucketHeader& header);
   std::vector<Piece> make_pieces(const FilledBucket& bucket);
   Status begin_take(const Piece& piece);
   Status end_take(const Piece& piece);
