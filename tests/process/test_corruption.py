@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from harness.host import asleep_in_poll
 from harness.models import assert_same, mixed, plain, write
 from harness.ranks import Group, Rank, wait_all, wait_until
 
@@ -75,3 +76,27 @@ def test_receivers_can_not_write_to_the_slots(group: Group, model: Path, number:
         assert "w" not in fields[1] or size <= 64 << 10, line
     held.send_signal(signal.SIGCONT)
     wait_all([sender, held, other])
+
+
+def test_a_bucket_stays_whole_while_its_reader_is_slow(group: Group, tmp_path: Path) -> None:
+    tensors = plain(4 << 20, tensors=64)
+    model = write(tmp_path / "model.safetensors", tensors)
+    sender = group.send(model, "--bucket", "64KiB", receivers=2)
+    # Rank 2 holds the first bucket while rank 1 reads on until no slot is free any more.
+    slow = group.receive(
+        "--rank", "2", out=group.out(2), environment={"WEIGHTCAST_FAULT": "first_bucket:stop"}
+    )
+    fast = group.receive(
+        "--rank", "1", out=group.out(1), environment={"WEIGHTCAST_FAULT": "middle:stop:12"}
+    )
+    slow.wait_stopped()
+    fast.wait_stopped()
+    fast.send_signal(signal.SIGCONT)
+    wait_until(lambda: asleep_in_poll(fast.pid), "the fast reader waits for the slow one")
+    slow.send_signal(signal.SIGCONT)
+    wait_all([sender, slow, fast])
+    for rank in (sender, slow, fast):
+        rank.succeed()
+        assert not rank.stderr, rank
+    for number in (1, 2):
+        assert_same(group.out(number) / "model.safetensors", tensors)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from harness.host import enter_cgroup, memory_cgroup
+from harness.host import enter_cgroup, memory_cgroup, status_kib
 from harness.models import Tensor, assert_same, plain, write, write_sparse
 from harness.ranks import PROGRAM, Group, Rank, wait_all
 
@@ -100,6 +101,20 @@ def test_a_limited_address_space_is_enough_or_named(
     limits = {resource.RLIMIT_AS: 192 << 20}
     ranks = [group.send(model, "--bucket", bucket, limits=limits), group.receive(limits=limits)]
     all_work_or_say(ranks, "memory|address space")
+
+
+@pytest.mark.slow
+def test_memory_stays_at_two_buckets_whatever_the_model(group: Group, tmp_path: Path) -> None:
+    model = write_sparse(tmp_path / "model.safetensors", "w", "U8", [200 << 20])
+    fault = {"WEIGHTCAST_FAULT": "end:stop"}
+    sender = group.send(model, "--bucket", "8MiB")
+    receiver = group.receive(environment=fault)
+    receiver.wait_stopped()
+    for rank in (sender, receiver):
+        assert status_kib(rank.pid, "VmHWM") < (2 * 8 + 64) << 10, rank
+    receiver.send_signal(signal.SIGCONT)
+    sender.succeed()
+    receiver.succeed()
 
 
 def kernels() -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from harness import tickets
-from harness.host import ports_of
+from harness.host import asleep_in_poll, ports_of
 from harness.models import Tensor, assert_same, mixed, write
 from harness.ranks import Group, Rank, wait_all, wait_until
 
@@ -67,20 +67,12 @@ def test_a_receiver_may_start_before_the_ticket_exists(
     group: Group, model: Path, tensors: list[Tensor]
 ) -> None:
     receiver = group.receive(out=group.out(1))
-    wait_until(lambda: receiver.process.poll() is None and receiver_waits(receiver), "it waits")
+    wait_until(lambda: asleep_in_poll(receiver.pid), "it waits")
     sender = group.send(model)
     wait_all([sender, receiver])
     sender.succeed()
     receiver.succeed()
     assert_same(group.out(1) / "model.safetensors", tensors)
-
-
-def receiver_waits(receiver: Rank) -> bool:
-    """Whether the receiver sleeps in a call that waits."""
-    try:
-        return "poll" in Path(f"/proc/{receiver.pid}/wchan").read_text()
-    except FileNotFoundError:
-        return False
 
 
 def test_a_stale_ticket_file_is_read_again_when_it_changes(
@@ -91,7 +83,7 @@ def test_a_stale_ticket_file_is_read_again_when_it_changes(
     first.end()
     group.ticket.write_text(stale)
     receiver = group.receive(out=group.out(1))
-    wait_until(lambda: receiver_waits(receiver), "it tries the stale ticket")
+    wait_until(lambda: asleep_in_poll(receiver.pid), "it tries the stale ticket")
     sender = group.send(model)
     wait_all([sender, receiver])
     sender.succeed()

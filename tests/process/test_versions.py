@@ -93,9 +93,14 @@ def test_a_failed_version_leaves_the_previous_files(group: Group, tmp_path: Path
 
 @pytest.mark.parametrize(
     "options",
-    [("--checksum", "off"), ("--checksum", "on"), ("--no-overlap",), ("--checksum", "off", "--no-overlap")],
+    [
+        ("--checksum", "off"),
+        ("--checksum", "on"),
+        ("--no-overlap",),
+        ("--checksum", "off", "--no-overlap"),
+    ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_options_change_no_byte(group: Group, tmp_path: Path, options: tuple[str, ...]) -> None:
     tensors = mixed(scale=16)
     model = write(tmp_path / "model.safetensors", tensors)

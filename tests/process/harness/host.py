@@ -36,6 +36,14 @@ def status_kib(pid: int, field: str) -> int:
     raise KeyError(field)
 
 
+def asleep_in_poll(pid: int) -> bool:
+    """Whether the main thread of a process sleeps until a descriptor is ready."""
+    try:
+        return "poll" in Path(f"/proc/{pid}/wchan").read_text()
+    except FileNotFoundError:
+        return False
+
+
 def children(pid: int) -> list[int]:
     """Every descendant of a process."""
     found: list[int] = []

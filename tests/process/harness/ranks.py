@@ -58,7 +58,7 @@ class Rank:
     ) -> None:
         self.arguments = [str(argument) for argument in arguments]
         logs.mkdir(parents=True, exist_ok=True)
-        label = f"{len(list(logs.iterdir())):03}-{self.arguments[0]}"
+        label = f"{len(list(logs.iterdir())):03}-{self.arguments[0] if arguments else 'nothing'}"
         self.stdout_path, self.stderr_path = logs / f"{label}.out", logs / f"{label}.err"
         parent = os.getpid()
 
@@ -109,6 +109,7 @@ class Rank:
 
     def succeed(self, timeout: float = PATIENCE) -> Rank:
         assert self.wait(timeout) == 0, self
+        assert "warn" not in self.stderr, self
         return self
 
     def fail(self, code: int, *patterns: str, timeout: float = PATIENCE) -> Rank:
@@ -172,7 +173,7 @@ class Group:
         self.settings: dict[str, Any] = {}  # for every rank: environment, wrapper, limits
 
     def start(self, *arguments: str | Path, **settings: Any) -> Rank:
-        environment = self.settings.get("environment", {}) | settings.pop("environment", {})
+        environment = self.settings.get("environment", {}) | (settings.pop("environment", None) or {})
         settings = self.settings | settings | {"environment": environment}
         rank = Rank(arguments, self.directory / "logs", **settings)
         self.ranks.append(rank)
