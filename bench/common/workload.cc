@@ -74,20 +74,28 @@ Result<Arena> Arena::create(uint64_t size) {
 }
 
 void fill_pattern(std::span<std::byte> bytes, uint64_t first_byte) {
-  for (uint64_t at = 0; at < bytes.size(); at += 8) {
+  const uint64_t whole = bytes.size() / 8 * 8;
+  for (uint64_t at = 0; at < whole; at += 8) {
     const uint64_t word = mix((first_byte + at) / 8);
-    std::memcpy(bytes.data() + at, &word, std::min<uint64_t>(8, bytes.size() - at));
+    std::memcpy(bytes.data() + at, &word, 8);
   }
+  const uint64_t word = mix((first_byte + whole) / 8);
+  std::memcpy(bytes.data() + whole, &word, bytes.size() - whole);
 }
 
 uint64_t first_difference(std::span<const std::byte> bytes) {
-  for (uint64_t at = 0; at < bytes.size(); at += 8) {
-    const uint64_t word = mix(at / 8);
-    const uint64_t count = std::min<uint64_t>(8, bytes.size() - at);
-    if (std::memcmp(bytes.data() + at, &word, count) == 0) continue;
-    uint64_t skip = 0;
-    while (std::memcmp(bytes.data() + at, &word, skip + 1) == 0) ++skip;
-    return at + skip;
+  const uint64_t whole = bytes.size() / 8 * 8;
+  uint64_t at = 0;
+  for (; at < whole; at += 8) {
+    uint64_t found = 0;
+    std::memcpy(&found, bytes.data() + at, 8);
+    if (found != mix(at / 8)) break;
+  }
+  const uint64_t word = mix(at / 8);
+  for (uint64_t i = 0; i < 8 && at + i < bytes.size(); ++i) {
+    if (std::memcmp(bytes.data() + at + i, reinterpret_cast<const std::byte*>(&word) + i, 1) != 0) {
+      return at + i;
+    }
   }
   return bytes.size();
 }
