@@ -66,7 +66,7 @@ DEFECTS = {
     "a hole at the start": Defect(file({"a": entry(2, 8, [6])}), ("a", "2")),
     "bytes behind the last tensor": Defect(file({"a": A, "b": B}, 9), ("8",)),
     "offsets beyond the file": Defect(file({"a": entry(0, 80, [80])}), ("a", "80")),
-    "a data section cut off": Defect(file({"a": A, "b": B}, 7), ("b", "8")),
+    "a data section cut off": Defect(file({"a": A, "b": B}, 7), ("b", "4", "7")),
     "offsets of 2^63": Defect(file({"a": entry(0, 1 << 63, [1 << 63])}), ("a",)),
     "offsets of 2^70": Defect(file({"a": entry(0, 1 << 70, [1 << 70])}), ("a",)),
     "an end before its begin": Defect(file({"a": entry(8, 0)}), ("a", "8")),

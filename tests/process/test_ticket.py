@@ -236,7 +236,7 @@ def test_two_ranks_that_claim_one_number_are_told_apart(group: Group, model: Pat
     loser = next(rank for rank in claimants if not rank.running())
     loser.fail(6, "rank 1")
     group.receive().succeed()
-    sender.succeed()
+    sender.succeed(warns_of="was refused")
     next(rank for rank in claimants if rank is not loser).succeed()
 
 
@@ -247,7 +247,7 @@ def test_one_rank_too_many_is_refused_and_the_group_goes_on(group: Group, model:
     group.receive("--timeout", "3s").fail(6, "complete|full|all .*ranks|too many", timeout=6)
     resume(member)
     member.succeed()
-    sender.succeed()
+    sender.succeed(warns_of="was refused")
 
 
 def test_a_rank_beyond_the_group_is_refused(group: Group, model: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_rank_beyond_the_group_is_refused(group: Group, model: Path) -> None:
     receivers = [group.receive("--rank", str(rank)) for rank in (2, 1)]
     wait_all([sender, *receivers])
     for rank in (sender, *receivers):
-        rank.succeed()
+        rank.succeed(warns_of="was refused")
 
 
 def test_wanted_ranks_are_given(group: Group, model: Path) -> None:

@@ -107,9 +107,11 @@ class Rank:
         wait_all([self], timeout)
         return self.process.returncode
 
-    def succeed(self, timeout: float = PATIENCE) -> Rank:
+    def succeed(self, timeout: float = PATIENCE, *, warns_of: str = "") -> Rank:
+        """Waits for exit code 0; a warning must be the one that is expected."""
         assert self.wait(timeout) == 0, self
-        assert "warn" not in self.stderr, self
+        warnings = [line for line in self.stderr.splitlines() if " warning " in line]
+        assert all(warns_of and warns_of in line for line in warnings), self
         return self
 
     def fail(self, code: int, *patterns: str, timeout: float = PATIENCE) -> Rank:
@@ -173,7 +175,9 @@ class Group:
         self.settings: dict[str, Any] = {}  # for every rank: environment, wrapper, limits
 
     def start(self, *arguments: str | Path, **settings: Any) -> Rank:
-        environment = self.settings.get("environment", {}) | (settings.pop("environment", None) or {})
+        environment = self.settings.get("environment", {}) | (
+            settings.pop("environment", None) or {}
+        )
         settings = self.settings | settings | {"environment": environment}
         rank = Rank(arguments, self.directory / "logs", **settings)
         self.ranks.append(rank)
