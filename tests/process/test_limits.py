@@ -67,7 +67,7 @@ def test_few_descriptors_are_enough_or_named(group: Group, model: Path, limit: i
     """A process never aborts for want of descriptors, whichever call is the first to fail."""
     limits = {resource.RLIMIT_NOFILE: limit}
     sender = group.send(model, "--timeout", "3s", limits=limits)
-    receiver = group.receive("--timeout", "1s" if limit < 40 else "5s")
+    group.receive("--timeout", "1s" if limit < 40 else "5s")
     assert sender.wait() in (0, 7), sender
     if sender.wait() == 7:
         sender.fail(7, "descriptor|open files")
