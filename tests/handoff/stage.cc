@@ -1,10 +1,13 @@
 #include "stage.h"
 
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <fmt/format.h>
 
@@ -17,6 +20,26 @@ std::pair<Fd, Fd> make_link() {
   std::array<int, 2> ends{};
   WEIGHTCAST_CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
   return {Fd(ends[0]), Fd(ends[1])};
+}
+
+Fd connect_raw(const std::string& name) {
+  Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) fd.reset();
+  return fd;
+}
+
+Fd connect_as(const LinkListener& listener, int64_t rank) {
+  Fd fd = connect_raw(listener.name());
+  std::array<std::byte, 48> hello{};
+  std::memcpy(hello.data(), "WCSTLNK1", 8);
+  std::memcpy(hello.data() + 8, listener.token().data(), kLinkTokenSize);
+  std::memcpy(hello.data() + 40, &rank, sizeof rank);
+  WEIGHTCAST_CHECK(send_message(fd, hello, {}).has_value());
+  return fd;
 }
 
 BucketHeader make_header(uint64_t index, uint64_t used_size) {

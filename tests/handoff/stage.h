@@ -24,6 +24,11 @@ inline Deadline shortly() { return Deadline::after(std::chrono::milliseconds(30)
 /// Both ends of a link within this process.
 std::pair<Fd, Fd> make_link();
 
+/// Connects to the abstract socket `name` and says nothing.
+Fd connect_raw(const std::string& name);
+/// Connects and says a hello with the right token for `rank`, without waiting for an answer.
+Fd connect_as(const LinkListener& listener, int64_t rank);
+
 /// A header of one tensor that fills `used_size` bytes of the bucket.
 BucketHeader make_header(uint64_t index, uint64_t used_size);
 /// A size for bucket `number` that differs from its neighbours'.
