@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/pattern.h"
+#include "pattern.h"
 #include "weightcast/device/host_copy.h"
 
 namespace weightcast {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/pattern.h"
+#include "pattern.h"
 #include "weightcast/backends/host/host_device.h"
 
 namespace weightcast {

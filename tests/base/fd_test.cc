@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -110,6 +111,23 @@ TEST(WaitReadable, SeesAHangUp) {
 TEST(WaitReadableDeathTest, TakesAtMostEight) {
   const std::vector<int> fds(9, -1);
   EXPECT_DEATH((void)wait_readable(fds, past()), "fds.size");
+}
+
+TEST(CheckDescriptorsLeft, NamesTheLimitWhenThereAreTooFew) {
+  EXPECT_TRUE(check_descriptors_left(8));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const Pipe pipe = make_pipe();
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(pipe.write.get()) + 5;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const Status enough = check_descriptors_left(4);
+  const Status too_few = check_descriptors_left(5);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(enough);
+  ASSERT_FALSE(too_few);
+  EXPECT_EQ(too_few.error().code(), Code::kNoResource);
+  EXPECT_NE(too_few.error().message().find("ulimit -n"), std::string::npos);
 }
 
 }  // namespace

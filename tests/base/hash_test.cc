@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/pattern.h"
+#include "pattern.h"
 
 namespace weightcast {
 namespace {

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/pattern.h"
+#include "pattern.h"
 
 namespace weightcast {
 namespace {

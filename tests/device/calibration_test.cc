@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/pattern.h"
+#include "pattern.h"
 #include "weightcast/base/hash.h"
 #include "weightcast/device/copy_kernels.h"
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "guarded.h"
-#include "support/pattern.h"
+#include "pattern.h"
 
 namespace weightcast {
 namespace {

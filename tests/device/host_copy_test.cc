@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "guarded.h"
+#include "pattern.h"
 #include "reference_cast.h"
-#include "support/pattern.h"
 #include "weightcast/base/hash.h"
 
 namespace weightcast {

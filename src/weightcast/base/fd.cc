@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cerrno>
+#include <string>
+#include <vector>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -39,6 +41,18 @@ void EventFd::signal() const {
 void EventFd::drain() const {
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t read = ::read(fd_.get(), &count, sizeof count);
+}
+
+Status check_descriptors_left(int count) {
+  std::vector<Fd> opened;
+  while (opened.size() < static_cast<size_t>(count)) {
+    opened.emplace_back(::eventfd(0, EFD_CLOEXEC));
+    if (opened.back().valid()) continue;
+    if (errno != EMFILE && errno != ENFILE) return system_error(errno, "eventfd");
+    return Error(Code::kNoResource, "fewer than " + std::to_string(count) +
+                                        " descriptors are left: raise `ulimit -n`, or close some");
+  }
+  return {};
 }
 
 Result<size_t> wait_readable(std::span<const int> fds, Deadline deadline) {

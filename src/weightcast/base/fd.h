@@ -50,6 +50,9 @@ class EventFd {
   Fd fd_;
 };
 
+/// Whether this process may open `count` more descriptors. Errors: `kNoResource`, naming the limit.
+Status check_descriptors_left(int count);
+
 /// Blocks until one of `fds` is readable or hung up and returns its index, the lowest if several
 /// are; `kDeadline` when `deadline` passed first. At most 8 descriptors.
 Result<size_t> wait_readable(std::span<const int> fds, Deadline deadline);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "weightcast/base/check.h"
+#include "weightcast/base/fd.h"
 
 namespace weightcast {
 namespace {
@@ -21,6 +22,9 @@ Error zmq_failure(std::string_view what) {
 // Messages that may wait for one peer. Heartbeats alone need `heartbeat_timeout` to fill a tenth of
 // it, so that a full queue means a peer that takes nothing.
 constexpr int kHighWaterMark = 1000;
+// What sockets, their threads and a first connection take. Where libzmq finds too few it ends the
+// process.
+constexpr int kNeededDescriptors = 32;
 // How long a stranger may hold a connection without proving anything.
 constexpr int kHandshakeTimeoutMs = 5000;
 constexpr int kConnectTimeoutMs = 2000;
@@ -29,6 +33,7 @@ constexpr int kBacklog = 1024;
 }  // namespace
 
 Result<ZmqContext> ZmqContext::create() {
+  WEIGHTCAST_TRY(check_descriptors_left(kNeededDescriptors));
   void* handle = ::zmq_ctx_new();
   if (handle == nullptr) return zmq_failure("zmq_ctx_new");
   return ZmqContext(handle);

@@ -150,17 +150,15 @@ Result<std::unique_ptr<Sender>> HostSession::begin_send(
   }
   if (metas) WEIGHTCAST_TRY(check(*metas));
   WEIGHTCAST_TRY(wait_for_ranks());
-  if (group_->failure()) {
-    epoch_.reset();
-    WEIGHTCAST_TRY(group_->renew());
-  }
+  WEIGHTCAST_TRY(recover());
   if (!epoch_) {
     if (Status started = start_epoch(); !started) return fail(started.error());
   }
   Result<Begin> begin = announce(version, metas);
   if (!begin) return fail(begin.error());
-  const SendContext context{*group_,  *epoch_->ring, *epoch_->publisher, *epoch_->comm_thread,
-                            *stream_, meter_,        options_,           version_open_};
+  const SendContext context{*group_,      *epoch_->ring, *epoch_->publisher, *epoch_->comm_thread,
+                            *stream_,     meter_,        options_,           version_open_,
+                            failure_told_};
   return std::unique_ptr<Sender>(
       std::make_unique<VersionSender>(context, *begin, std::move(metas)));
 }
@@ -187,7 +185,19 @@ Result<std::unique_ptr<Receiver>> HostSession::begin_receive(std::optional<Durat
   return Error(Code::kInvalidArgument, "rank 0 sends; only the other ranks receive");
 }
 
+// A failure between versions is told once, by the version that it prevents.
+Status HostSession::recover() {
+  const auto failure = group_->failure();
+  if (!failure) return {};
+  if (!failure_told_) return fail(*failure);
+  epoch_.reset();
+  WEIGHTCAST_TRY(group_->renew());
+  failure_told_ = false;
+  return {};
+}
+
 Error HostSession::fail(const Error& error) {
+  failure_told_ = true;
   group_->abort(error);
   return group_->failure().value_or(error);
 }

@@ -50,6 +50,7 @@ class HostSession final : public Session {
   Status start_epoch();
   Result<Epoch> make_epoch();
   Result<Begin> announce(uint64_t version, const std::optional<std::vector<TensorMeta>>& metas);
+  Status recover();
   Error fail(const Error& error);
 
   HostOptions options_;
@@ -65,6 +66,7 @@ class HostSession final : public Session {
   uint64_t num_attempts_ = 0;
   std::optional<Hash128> announced_digest_;  ///< of the metas that every member remembers
   bool version_open_ = false;
+  bool failure_told_ = false;  ///< whether the caller knows of the group's failure
 };
 
 }  // namespace weightcast

@@ -13,6 +13,9 @@
 namespace weightcast {
 namespace {
 
+// A root that died is known to have within this time.
+constexpr Duration kDeathShows{1'000};
+
 std::function<std::optional<Ticket>()> decode_reread(const JoinOptions& options) {
   if (!options.reread_ticket) return {};
   return [reread = options.reread_ticket]() -> std::optional<Ticket> {
@@ -67,9 +70,12 @@ Status MemberSession::connect() {
   WEIGHTCAST_TRY(open_device());
   group_->set_step("linking");
   const GroupConfig& config = group_->config();
-  auto link =
-      connect_link(config.link_name, config.link_token, rank(), Deadline::after(options_.timeout));
+  auto link = connect_link(config.link_name, config.link_token, rank(),
+                           Deadline::after(options_.timeout), group_->failure_fd());
   if (!link && link.error().code() == Code::kUnsupported) {
+    // Nobody listens on another host, but neither does a root that has just died.
+    const int failure_fd = group_->failure_fd();
+    if (wait_readable({&failure_fd, 1}, Deadline::after(kDeathShows))) return *group_->failure();
     return link.error().context(
         fmt::format("rank {} is on another host, or in another network namespace, than the root, "
                     "and backend {} works within one host",
@@ -104,13 +110,13 @@ Result<std::unique_ptr<Receiver>> MemberSession::begin_receive(std::optional<Dur
   if (version_open_) {
     return Error(Code::kInvalidArgument, "another version is open: finish or drop its receiver");
   }
-  if (group_->failure()) WEIGHTCAST_TRY(group_->renew());
+  WEIGHTCAST_TRY(recover());
   Result<Begin> begin = await_begin(patience.value_or(options_.timeout));
   if (!begin) return fail(begin.error());
   auto announced = announced_metas(*begin);
   if (!announced) return fail(announced.error());
-  const ReceiveContext context{*group_, *consumer_,       *stream_,
-                               meter_,  options_.timeout, version_open_};
+  const ReceiveContext context{*group_,          *consumer_,    *stream_,     meter_,
+                               options_.timeout, version_open_, failure_told_};
   return std::unique_ptr<Receiver>(
       std::make_unique<VersionReceiver>(context, *begin, *std::move(announced)));
 }
@@ -140,7 +146,18 @@ Result<std::optional<std::vector<TensorMeta>>> MemberSession::announced_metas(co
   return std::optional(last_metas_);
 }
 
+// A failure between versions is told once, by the version that it prevents.
+Status MemberSession::recover() {
+  const auto failure = group_->failure();
+  if (!failure) return {};
+  if (!failure_told_) return fail(*failure);
+  WEIGHTCAST_TRY(group_->renew());
+  failure_told_ = false;
+  return {};
+}
+
 Error MemberSession::fail(const Error& error) {
+  failure_told_ = true;
   group_->abort(error);
   return group_->failure().value_or(error);
 }

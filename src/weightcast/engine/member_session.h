@@ -40,6 +40,7 @@ class MemberSession final : public Session {
   Status attach(const Link& link);
   Result<Begin> await_begin(Duration patience);
   Result<std::optional<std::vector<TensorMeta>>> announced_metas(const Begin& begin);
+  Status recover();
   Error fail(const Error& error);
 
   JoinOptions options_;
@@ -51,6 +52,7 @@ class MemberSession final : public Session {
   std::unique_ptr<Consumer> consumer_;
   std::vector<TensorMeta> last_metas_;  ///< for versions whose metas are unchanged
   bool version_open_ = false;
+  bool failure_told_ = false;  ///< whether the caller knows of the group's failure
 };
 
 }  // namespace weightcast

@@ -54,14 +54,15 @@ VersionReceiver::~VersionReceiver() {
   context_.version_open = false;
 }
 
-Status VersionReceiver::check_open() const {
-  if (const auto failure = context_.group.failure()) return *failure;
+Status VersionReceiver::check_open() {
+  if (const auto failure = context_.group.failure()) return fail(*failure);
   if (over_) return Error(Code::kInvalidArgument, fmt::format("version {} is over", version_));
   return {};
 }
 
 Error VersionReceiver::fail(const Error& error) {
   over_ = true;
+  context_.failure_told = true;
   context_.group.abort(error);
   return context_.group.failure().value_or(error);
 }

@@ -24,6 +24,7 @@ struct ReceiveContext {
   MemoryMeter& meter;
   Duration timeout;
   bool& version_open;  ///< set while the version lives
+  bool& failure_told;  ///< set once the caller knows of the group's failure
 };
 
 class VersionReceiver final : public Receiver {
@@ -41,7 +42,7 @@ class VersionReceiver final : public Receiver {
   Result<TransferStats> finish(const std::function<Status()>& apply) override;
 
  private:
-  Status check_open() const;
+  Status check_open();
   Status after_take(Status taken);
   Error fail(const Error& error);
   void say_ready();

@@ -77,6 +77,7 @@ Status VersionSender::after_push(Status pushed) {
 
 Error VersionSender::fail(const Error& error) {
   over_ = true;
+  context_.failure_told = true;
   context_.group.abort(error);
   return context_.group.failure().value_or(error);
 }

@@ -27,6 +27,7 @@ struct SendContext {
   MemoryMeter& meter;
   const HostOptions& options;
   bool& version_open;  ///< set while the version lives
+  bool& failure_told;  ///< set once the caller knows of the group's failure
 };
 
 class VersionSender final : public Sender {

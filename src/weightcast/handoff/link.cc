@@ -277,7 +277,7 @@ Result<std::vector<Fd>> LinkListener::accept_all(int num_links, int failure_fd, 
 }
 
 Result<Fd> connect_link(const std::string& name, const std::string& token, int rank,
-                        Deadline deadline) {
+                        Deadline deadline, int failure_fd) {
   WEIGHTCAST_ASSIGN(const Address address, abstract_address(name));
   HelloMessage hello{.rank = rank};
   if (token.size() != hello.token.size()) {
@@ -290,7 +290,7 @@ Result<Fd> connect_link(const std::string& name, const std::string& token, int r
                       fmt::format("the leader of this host refused the link of rank {}", rank));
   auto sent = send_message(fd, std::as_bytes(std::span(&hello, 1)), {});
   if (!sent) return sent.error().code() == Code::kPeerLost ? refused : sent.error();
-  const auto answer = receive_message(fd, -1, deadline);
+  const auto answer = receive_message(fd, failure_fd, deadline);
   if (!answer) return answer.error().code() == Code::kPeerLost ? refused : answer.error();
   if (answer->bytes != std::vector{kAccepted} || !answer->fds.empty()) return refused;
   return fd;

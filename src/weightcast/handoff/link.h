@@ -43,9 +43,10 @@ class LinkListener {
 
 /// Connects `rank` to the listener. Errors: `kUnsupported` when nobody listens under that name
 /// here, which means that the leader is on another host; `kRefused` when the token or the rank was
-/// not accepted; `kDeadline` when the leader did not answer.
+/// not accepted, or once `failure_fd`, if it is a descriptor, is readable: the caller then knows
+/// the cause; `kDeadline` when the leader did not answer.
 Result<Fd> connect_link(const std::string& name, const std::string& token, int rank,
-                        Deadline deadline);
+                        Deadline deadline, int failure_fd = -1);
 
 struct LinkMessage {
   std::vector<std::byte> bytes;

@@ -43,6 +43,10 @@ Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::create(
   if (const Status status = check_writable(metas); !status) {
     return status.error().context(path.native());
   }
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) {
+    return Error(Code::kBadInput, path.native() + ": a directory is in the file's place");
+  }
   const std::string header = make_safetensors_header(metas);
   if (header.size() - 8 > kMaxSafetensorsHeaderSize) {
     return Error(Code::kBadInput,
