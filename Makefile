@@ -44,7 +44,7 @@ lint:
 
 fuzz:
 	@tools/bootstrap build clang
-	@tools/cmake_build fuzz
+	@tools/cmake_build fuzz fuzzers
 	tools/run_fuzzers $(FUZZ_SECONDS)
 
 soak: $(venv)/test.stamp build

@@ -44,9 +44,7 @@ set_target_properties(weightcast_package PROPERTIES EXPORT_NAME weightcast)
 get_property(weightcast_modules GLOBAL PROPERTY WEIGHTCAST_MODULES)
 install(TARGETS weightcast_package ${weightcast_modules} EXPORT weightcast
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TARGET weightcast)
-  install(TARGETS weightcast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS weightcast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 set(weightcast_config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weightcast)
 install(EXPORT weightcast NAMESPACE weightcast:: DESTINATION ${weightcast_config_folder}
