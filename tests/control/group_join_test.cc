@@ -54,8 +54,8 @@ TEST(GroupJoin, WantedRanksComeFirstAndTheRestFillTheGaps) {
   ASSERT_TRUE(root);
   std::vector<int> got(4);
   {
-    std::vector<std::jthread> threads;
     const std::vector<int> wanted = {-1, 2, 4, -1};
+    std::vector<std::jthread> threads;  // last: they use what stands above
     for (size_t i = 0; i < wanted.size(); ++i) {
       threads.emplace_back([&, i] {
         auto member = Group::join(join_options((*root)->ticket(), wanted[i]));

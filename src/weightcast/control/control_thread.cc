@@ -17,6 +17,10 @@ using std::chrono::milliseconds;
 // A gap this long in the thread's own running is a stopped or starved process, not scheduling.
 constexpr Clock::duration kPause = milliseconds(50);
 
+// How long a rank that leaves waits for the others to have heard it.
+constexpr Clock::duration kLeaveTimeout = milliseconds(500);
+constexpr int kLeavePollMs = 5;
+
 class Loop {
  public:
   Loop(std::unique_ptr<ControlRole> role, Outbox& outbox)
@@ -32,10 +36,20 @@ class Loop {
       wait();
     }
     work();
-    role_->leave();
+    leave();
   }
 
  private:
+  // Stays until everybody has answered. A socket that is closed with bytes unread resets its
+  // connection, and the other end may then lose what it has not read: the reason of a failure.
+  void leave() {
+    role_->leave();
+    const Deadline deadline = Deadline::after(kLeaveTimeout);
+    while (!role_->left() && !deadline.expired()) {
+      if (!role_->drain()) ::poll(polled_.data(), polled_.size(), kLeavePollMs);
+    }
+  }
+
   // Does everything there is to do. Sockets must be drained before the thread sleeps, because
   // their descriptors tell of news only once (zmq_getsockopt(3), ZMQ_FD).
   void work() {

@@ -28,8 +28,10 @@ class ControlRole {
   virtual void resumed(Clock::duration pause) = 0;
   /// A watched socket of `rank` has hung up.
   virtual void hung_up(int rank) = 0;
-  /// The last call: says `leave`.
+  /// Says `leave`; only `drain` and `left` come after it.
   virtual void leave() = 0;
+  /// Whether nobody is left who has not answered `leave`.
+  virtual bool left() const = 0;
 };
 
 class ControlThread {

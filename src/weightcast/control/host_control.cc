@@ -18,8 +18,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kLeaveLingerMs = 1000;
-// A connection's last messages may become visible just after the event of its end.
-constexpr Clock::duration kCloseGrace = milliseconds(5);
+// A connection's last messages, which say why it ends, may become visible just after the event of
+// its end. A link hangs up at once, while the last messages still have to be deciphered.
+constexpr Clock::duration kCloseGrace = milliseconds(50);
+constexpr Clock::duration kHangUpGrace = milliseconds(400);
 // Messages of a later epoch that one member may have waiting; it sends a few at most.
 constexpr size_t kMaxHeld = 100;
 
@@ -58,9 +60,7 @@ void HostControl::drain_monitor() {
     if (event->kind != ZMQ_EVENT_DISCONNECTED) continue;
     open_fds_.erase(event->value);
     for (const auto& member : members_) {
-      if (member->fd == event->value && !member->gone && !member->closed_at) {
-        member->closed_at = Clock::now();
-      }
+      if (member->fd == event->value) closes(*member, kCloseGrace);
     }
   }
 }
@@ -169,6 +169,7 @@ void HostControl::take_from(Member& member, Message message) {
     if (heartbeat->progress != member.progress) state_.progressed(member.info.rank);
     member.progress = heartbeat->progress;
   } else if (std::holds_alternative<Leave>(message.body)) {
+    send(member, Leave{});  // the answer it waits for
     member.gone = true;
     state_.left(
         Error(Code::kPeerLost, describe(member.info) + " has left the session", member.info.rank));
@@ -222,14 +223,14 @@ void HostControl::begin_epoch(uint64_t epoch) {
 Clock::time_point HostControl::due() const {
   Clock::time_point due = next_heartbeat_;
   for (const auto& member : members_) {
-    if (member->closed_at && !member->gone) due = std::min(due, *member->closed_at + kCloseGrace);
+    if (member->lost_at && !member->gone) due = std::min(due, *member->lost_at);
   }
   return due;
 }
 
 void HostControl::tick(Clock::time_point now) {
   for (const auto& member : members_) {
-    if (!member->gone && member->closed_at && now >= *member->closed_at + kCloseGrace) {
+    if (!member->gone && member->lost_at && now >= *member->lost_at) {
       lose(*member, "its connection closed");
     }
   }
@@ -256,10 +257,13 @@ void HostControl::resumed(Clock::duration pause) {
 
 void HostControl::hung_up(int rank) {
   for (const auto& member : members_) {
-    if (member->info.rank == rank && !member->gone && !member->closed_at) {
-      member->closed_at = Clock::now();
-    }
+    if (member->info.rank == rank) closes(*member, kHangUpGrace);
   }
+}
+
+void HostControl::closes(Member& member, Clock::duration grace) {
+  const Clock::time_point lost_at = Clock::now() + grace;
+  member.lost_at = std::min(member.lost_at.value_or(lost_at), lost_at);
 }
 
 void HostControl::send(Member& member, Body body) {
@@ -271,7 +275,7 @@ void HostControl::send_bytes(Member& member, std::vector<std::byte> bytes) {
   int error = sockets_.router.send(bytes_of(member.routing_id), true);
   if (error == 0) error = sockets_.router.send(bytes, false);
   if (error == 0 || member.gone) return;
-  if (error == EHOSTUNREACH) return lose(member, "its connection closed");
+  if (error == EHOSTUNREACH) return closes(member, kCloseGrace);
   lose(member, error == EAGAIN ? "it takes no messages" : ::zmq_strerror(error));
 }
 
@@ -289,6 +293,12 @@ void HostControl::leave() {
     if (!member->gone) send(*member, Leave{});
   }
   sockets_.router.set(ZMQ_LINGER, kLeaveLingerMs);
+}
+
+bool HostControl::left() const {
+  return std::ranges::all_of(members_, [](const auto& member) {
+    return member->gone || (member->lost_at && Clock::now() >= *member->lost_at);
+  });
 }
 
 }  // namespace weightcast

@@ -41,6 +41,7 @@ class HostControl final : public ControlRole {
   void resumed(Clock::duration pause) override;
   void hung_up(int rank) override;
   void leave() override;
+  bool left() const override;
 
  private:
   struct Member {
@@ -55,8 +56,8 @@ class HostControl final : public ControlRole {
     uint64_t announced = 0;  ///< number of the last announcement to it …
     uint64_t exchange = 0;   ///< … and the exchange that it belongs to
     Clock::time_point heard_at;
-    std::optional<Clock::time_point> closed_at;
-    std::deque<Message> held;  ///< of an epoch that this rank has not begun
+    std::optional<Clock::time_point> lost_at;  ///< its connection ended: when it counts as lost
+    std::deque<Message> held;                  ///< of an epoch that this rank has not begun
   };
 
   void drain_monitor();
@@ -69,6 +70,7 @@ class HostControl final : public ControlRole {
   void take_of_epoch(Member& member, const Message& message);
   void announce(const Announce& announcement);
   void begin_epoch(uint64_t epoch);
+  void closes(Member& member, Clock::duration grace);
   void send(Member& member, Body body);
   void send_bytes(Member& member, std::vector<std::byte> bytes);
   void lose(Member& member, const std::string& why);

@@ -17,8 +17,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kLeaveLingerMs = 1000;
-// A connection's last messages may become visible just after the event of its end.
-constexpr Clock::duration kCloseGrace = milliseconds(5);
+// A connection's last messages, which say why it ends, may become visible just after the event of
+// its end. A link hangs up at once, while the last messages still have to be deciphered.
+constexpr Clock::duration kCloseGrace = milliseconds(50);
+constexpr Clock::duration kHangUpGrace = milliseconds(400);
 constexpr size_t kMaxHeld = 100;
 // Until the root's first heartbeat tells its timeout: often enough for any, patient with all.
 constexpr Duration kFirstTimeout{10'000};
@@ -48,7 +50,7 @@ bool MemberControl::drain() {
     take_message(*frames);
   }
   while (const auto event = connection_.monitor.next()) {
-    if (event->kind == ZMQ_EVENT_DISCONNECTED && !closed_at_) closed_at_ = Clock::now();
+    if (event->kind == ZMQ_EVENT_DISCONNECTED) closes(kCloseGrace);
   }
   return any;
 }
@@ -81,6 +83,7 @@ void MemberControl::take(Message message) {
     root_gone_ = true;
     state_.refused(Error(refusal->code, refusal->text, 0));
   } else if (std::holds_alternative<Leave>(message.body)) {
+    send(Leave{});  // the answer it waits for
     root_gone_ = true;
     state_.left(Error(Code::kPeerLost, "the root has left the session", 0));
   } else if (const auto* abort = std::get_if<Abort>(&message.body); abort && abort->lost) {
@@ -137,12 +140,12 @@ void MemberControl::begin_epoch(uint64_t epoch) {
 }
 
 Clock::time_point MemberControl::due() const {
-  if (root_gone_ || !closed_at_) return next_heartbeat_;
-  return std::min(next_heartbeat_, *closed_at_ + kCloseGrace);
+  if (root_gone_ || !lost_at_) return next_heartbeat_;
+  return std::min(next_heartbeat_, *lost_at_);
 }
 
 void MemberControl::tick(Clock::time_point now) {
-  if (!root_gone_ && closed_at_ && now >= *closed_at_ + kCloseGrace) lose("its connection closed");
+  if (!root_gone_ && lost_at_ && now >= *lost_at_) lose("its connection closed");
   if (now < next_heartbeat_) return;
   next_heartbeat_ = now + interval_;
   send(Heartbeat{.progress = state_.progress()});
@@ -152,7 +155,12 @@ void MemberControl::tick(Clock::time_point now) {
 void MemberControl::resumed(Clock::duration pause) { heard_at_ += pause; }
 
 void MemberControl::hung_up(int rank) {
-  if (rank == 0 && !closed_at_) closed_at_ = Clock::now();
+  if (rank == 0) closes(kHangUpGrace);
+}
+
+void MemberControl::closes(Clock::duration grace) {
+  const Clock::time_point lost_at = Clock::now() + grace;
+  lost_at_ = std::min(lost_at_.value_or(lost_at), lost_at);
 }
 
 void MemberControl::send(Body body, uint64_t answers) {
@@ -161,7 +169,8 @@ void MemberControl::send(Body body, uint64_t answers) {
   const int error = connection_.socket.send(bytes, false);
   if (error == 0) return;
   // With ZMQ_IMMEDIATE there is no queue without a connection (zmq_setsockopt(3)).
-  lose(error == EAGAIN ? "its connection closed or takes no messages" : ::zmq_strerror(error));
+  if (error == EAGAIN) return closes(kCloseGrace);
+  lose(::zmq_strerror(error));
 }
 
 void MemberControl::lose(const std::string& why) {

@@ -27,6 +27,7 @@ class MemberControl final : public ControlRole {
   void resumed(Clock::duration pause) override;
   void hung_up(int rank) override;
   void leave() override;
+  bool left() const override { return root_gone_; }
 
  private:
   void take_message(const std::vector<ZmqFrame>& frames);
@@ -35,6 +36,7 @@ class MemberControl final : public ControlRole {
   void take_heartbeat(const Heartbeat& heartbeat);
   void begin_epoch(uint64_t epoch);
   void send(Body body, uint64_t answers = 0);
+  void closes(Clock::duration grace);
   void lose(const std::string& why);
   void set_timeout(Duration timeout);
 
@@ -51,8 +53,8 @@ class MemberControl final : public ControlRole {
   Clock::duration interval_;
   Clock::time_point next_heartbeat_;
   Clock::time_point heard_at_;
-  std::optional<Clock::time_point> closed_at_;
-  std::deque<Message> held_;  ///< of an epoch that this rank has not begun
+  std::optional<Clock::time_point> lost_at_;  ///< its connection ended: when it counts as lost
+  std::deque<Message> held_;                  ///< of an epoch that this rank has not begun
 };
 
 }  // namespace weightcast
