@@ -33,7 +33,7 @@ asan tsan: $(venv)/test.stamp
 	@tools/bootstrap build test clang
 	@tools/cmake_build $@
 	$(ctest) --test-dir build/$@
-	WEIGHTCAST_BIN=build/$@/bin/weightcast $(pytest) -m "not soak and not slow"
+	WEIGHTCAST_BIN=build/$@/bin/weightcast WEIGHTCAST_TEST_SLACK=4 $(pytest) -m "not soak and not slow"
 
 lint:
 	@tools/bootstrap build test lint
@@ -47,8 +47,10 @@ fuzz:
 	@tools/cmake_build fuzz fuzzers
 	tools/run_fuzzers $(FUZZ_SECONDS)
 
-soak: $(venv)/test.stamp build
-	WEIGHTCAST_BIN=build/release/bin/weightcast $(pytest) -m soak
+soak: $(venv)/test.stamp
+	@tools/bootstrap build test
+	@tools/cmake_build dev
+	$(pytest) -m soak
 	$(MAKE) fuzz FUZZ_SECONDS=1200
 
 bench:

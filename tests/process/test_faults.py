@@ -90,6 +90,10 @@ def scene(group: Group, tmp_path: Path) -> Iterator[Scene]:
     yield Scene(group, write(tmp_path / "model.safetensors", NEW))
 
 
+# How long a rank is patient with a root from which it has never heard how long to be.
+FIRST_TIMEOUT = 10.0
+
+
 def strike(scene: Scene, victim: int, phase: str, action: str) -> None:
     """Lets the victim run into its fault and checks what everybody else makes of it."""
     scene.start(victim, fault_spec(victim, phase, action))
@@ -98,6 +102,8 @@ def strike(scene: Scene, victim: int, phase: str, action: str) -> None:
     if action == "stop":
         dying.wait_stopped()
         struck, patience = time.monotonic(), HEARTBEAT_TIMEOUT + 1
+        if (victim, phase) == (0, "join"):
+            patience = FIRST_TIMEOUT + 1
         wait_all(others)
     else:
         wait_all(scene.ranks)

@@ -8,6 +8,7 @@
 #include "weightcast/base/check.h"
 #include "weightcast/base/random.h"
 #include "weightcast/base/size.h"
+#include "weightcast/base/thread.h"
 #include "weightcast/control/address.h"
 #include "weightcast/control/group.h"
 #include "weightcast/control/host_control.h"
@@ -164,8 +165,12 @@ Result<std::unique_ptr<Group>> Group::host(const HostGroupOptions& options) {
   WEIGHTCAST_ASSIGN(ticket.endpoints, published_endpoints(address, port));
   WEIGHTCAST_ASSIGN(std::unique_ptr<Outbox> outbox, Outbox::create());
   WEIGHTCAST_ASSIGN(EventFd failure_fd, EventFd::create());
-  return std::make_unique<HostGroup>(options, std::move(ticket), std::move(sockets),
-                                     std::move(outbox), std::move(failure_fd));
+  try {
+    return std::make_unique<HostGroup>(options, std::move(ticket), std::move(sockets),
+                                       std::move(outbox), std::move(failure_fd));
+  } catch (const std::system_error& error) {
+    return thread_error(error);
+  }
 }
 
 }  // namespace weightcast

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "weightcast/base/check.h"
+#include "weightcast/base/thread.h"
 #include "weightcast/control/group.h"
 #include "weightcast/control/member_control.h"
 #include "weightcast/control/peer_info.h"
@@ -91,8 +92,13 @@ Result<std::unique_ptr<Group>> Group::join(const JoinGroupOptions& options) {
                     connect_to_root(options, Deadline::after(options.timeout)));
   WEIGHTCAST_ASSIGN(std::unique_ptr<Outbox> outbox, Outbox::create());
   WEIGHTCAST_ASSIGN(EventFd failure_fd, EventFd::create());
-  auto group = std::make_unique<MemberGroup>(options, std::move(connection), std::move(outbox),
-                                             std::move(failure_fd));
+  std::unique_ptr<MemberGroup> group;
+  try {
+    group = std::make_unique<MemberGroup>(options, std::move(connection), std::move(outbox),
+                                          std::move(failure_fd));
+  } catch (const std::system_error& error) {
+    return thread_error(error);
+  }
   WEIGHTCAST_TRY(group->wait_welcome(options.timeout));
   return group;
 }

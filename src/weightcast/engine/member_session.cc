@@ -72,22 +72,24 @@ Status MemberSession::connect() {
   const GroupConfig& config = group_->config();
   auto link = connect_link(config.link_name, config.link_token, rank(),
                            Deadline::after(options_.timeout), group_->failure_fd());
-  if (!link && link.error().code() == Code::kUnsupported) {
-    // Nobody listens on another host, but neither does a root that has just died.
-    const int failure_fd = group_->failure_fd();
-    if (wait_readable({&failure_fd, 1}, Deadline::after(kDeathShows))) return *group_->failure();
-    return link.error().context(
-        fmt::format("rank {} is on another host, or in another network namespace, than the root, "
-                    "and backend {} works within one host",
-                    rank(), config.backend));
-  }
-  if (!link) return link.error();
+  if (!link) return explain(link.error());
   link_ = *std::move(link);
   WEIGHTCAST_TRY(group_->watch(link_.get(), 0));
   WEIGHTCAST_ASSIGN(const Announcement announcement, group_->next_announcement(options_.timeout));
   const Link* announced = std::get_if<Link>(&announcement);
   if (announced == nullptr) return Error(Code::kCorruption, "the root did not begin with a link");
   return attach(*announced);
+}
+
+// Nobody listens on another host, but neither does a root that has just died.
+Error MemberSession::explain(const Error& link_error) const {
+  const int failure_fd = group_->failure_fd();
+  if (wait_readable({&failure_fd, 1}, Deadline::after(kDeathShows))) return *group_->failure();
+  if (link_error.code() != Code::kUnsupported) return link_error;
+  return link_error.context(
+      fmt::format("rank {} is on another host, or in another network namespace, than the root, "
+                  "and backend {} works within one host",
+                  rank(), group_->config().backend));
 }
 
 Status MemberSession::attach(const Link& link) {

@@ -37,6 +37,7 @@ class MemberSession final : public Session {
       : options_(options), group_(std::move(group)) {}
   Status open_device();
   Status connect();
+  Error explain(const Error& link_error) const;
   Status attach(const Link& link);
   Result<Begin> await_begin(Duration patience);
   Result<std::optional<std::vector<TensorMeta>>> announced_metas(const Begin& begin);

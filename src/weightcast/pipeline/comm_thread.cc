@@ -2,16 +2,17 @@
 
 #include <utility>
 
+#include "weightcast/base/thread.h"
+
 namespace weightcast {
 
 CommThread::CommThread(Config config, Device& device, SlotRing& ring, SlotStore& store)
-    : config_(std::move(config)), device_(device), ring_(ring), store_(store) {
-  thread_ = std::jthread([this] { run(); });
-}
+    : config_(std::move(config)), device_(device), ring_(ring), store_(store) {}
 
 Result<std::unique_ptr<CommThread>> CommThread::start(Config config, Device& device, SlotRing& ring,
                                                       SlotStore& store) {
   std::unique_ptr<CommThread> thread(new CommThread(std::move(config), device, ring, store));
+  WEIGHTCAST_ASSIGN(thread->thread_, start_thread([self = thread.get()] { self->run(); }));
   WEIGHTCAST_TRY(thread->wait_started());
   return thread;
 }
