@@ -168,8 +168,8 @@ Result<std::unique_ptr<Group>> Group::host(const HostGroupOptions& options) {
   try {
     return std::make_unique<HostGroup>(options, std::move(ticket), std::move(sockets),
                                        std::move(outbox), std::move(failure_fd));
-  } catch (const std::system_error& error) {
-    return thread_error(error);
+  } catch (const std::system_error& exception) {
+    return thread_error(exception);
   }
 }
 

@@ -96,8 +96,8 @@ Result<std::unique_ptr<Group>> Group::join(const JoinGroupOptions& options) {
   try {
     group = std::make_unique<MemberGroup>(options, std::move(connection), std::move(outbox),
                                           std::move(failure_fd));
-  } catch (const std::system_error& error) {
-    return thread_error(error);
+  } catch (const std::system_error& exception) {
+    return thread_error(exception);
   }
   WEIGHTCAST_TRY(group->wait_welcome(options.timeout));
   return group;
