@@ -11,7 +11,7 @@
 namespace weightcast {
 
 /// The error for a thread, or what starts one, that could not be made.
-inline Error thread_error(const std::system_error& exception) {
+inline Error thread_error(const std::system_error& error) {
   return Error(Code::kNoResource,
                std::string("start a thread: ") + error.what() +
                    ": raise `ulimit -u` or the memory limit (`ulimit -v`, the cgroup)");
@@ -22,8 +22,8 @@ template <typename Run>
 Result<std::jthread> start_thread(Run run) {
   try {
     return std::jthread(std::move(run));
-  } catch (const std::system_error& exception) {
-    return thread_error(exception);
+  } catch (const std::system_error& error) {
+    return thread_error(error);
   }
 }
 
