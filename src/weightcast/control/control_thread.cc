@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <poll.h>
+#include <sched.h>
 
 #include "weightcast/base/check.h"
 
@@ -16,6 +17,8 @@ using std::chrono::milliseconds;
 
 // A gap this long in the thread's own running is a stopped or starved process, not scheduling.
 constexpr Clock::duration kPause = milliseconds(50);
+// About the time of a round trip between two hosts, or of a few wake-ups on one.
+constexpr Clock::duration kSpinTime = std::chrono::microseconds(200);
 
 // How long a rank that leaves waits for the others to have heard it.
 constexpr Clock::duration kLeaveTimeout = milliseconds(500);
@@ -26,7 +29,8 @@ class Loop {
   Loop(std::unique_ptr<ControlRole> role, Outbox& outbox)
       : role_(std::move(role)), outbox_(outbox) {
     polled_.push_back({outbox_.fd(), POLLIN, 0});
-    for (const int fd : role_->fds()) polled_.push_back({fd, POLLIN, 0});
+    // What came before this thread did may not be told again.
+    for (const int fd : role_->fds()) polled_.push_back({fd, POLLIN, POLLIN});
     first_watched_ = polled_.size();
   }
 
@@ -46,8 +50,18 @@ class Loop {
     role_->leave();
     const Deadline deadline = Deadline::after(kLeaveTimeout);
     while (!role_->left() && !deadline.expired()) {
-      if (!role_->drain()) ::poll(polled_.data(), polled_.size(), kLeavePollMs);
+      if (drain()) continue;
+      const std::span fds = role_fds();
+      ::poll(fds.data(), fds.size(), kLeavePollMs);
     }
+  }
+
+  std::span<pollfd> role_fds() { return std::span(polled_).subspan(1, first_watched_ - 1); }
+
+  bool drain() {
+    const bool any = role_->drain(role_fds());
+    for (pollfd& fd : role_fds()) fd.revents = 0;
+    return any;
   }
 
   // Does everything there is to do. Sockets must be drained before the thread sleeps, because
@@ -56,7 +70,7 @@ class Loop {
     bool busy = true;
     while (busy) {
       busy = run_commands();
-      busy = role_->drain() || busy;
+      busy = drain() || busy;
       const Clock::time_point now = Clock::now();
       if (now >= role_->due()) {
         role_->tick(now);
@@ -78,10 +92,35 @@ class Loop {
     return !commands.empty();
   }
 
+  int poll(int timeout_ms) {
+    const int ready = ::poll(polled_.data(), polled_.size(), timeout_ms);
+    WEIGHTCAST_CHECK(ready >= 0 || errno == EINTR || errno == ENOMEM);
+    return ready;
+  }
+
+  // In the middle of an exchange sleeping and being woken would take longer than what is waited
+  // for: looks for news for a moment, and lets everybody else run in between.
+  int spin() {
+    const Clock::time_point end = role_->exchanged_at() + kSpinTime;
+    int ready = 0;
+    while (ready <= 0 && !outbox_.has_news() && Clock::now() < end) {
+      ::sched_yield();
+      ready = poll(0);
+    }
+    return ready;
+  }
+
+  int sleep(Clock::time_point due) {
+    if (!outbox_.fall_asleep()) return 0;
+    const int ready = poll(Deadline::at(due).poll_timeout_ms());
+    outbox_.wake_up(polled_.front().revents != 0);
+    return ready;
+  }
+
   void wait() {
     const Clock::time_point due = role_->due();
-    const int ready = ::poll(polled_.data(), polled_.size(), Deadline::at(due).poll_timeout_ms());
-    WEIGHTCAST_CHECK(ready >= 0 || errno == EINTR || errno == ENOMEM);
+    int ready = spin();
+    if (ready <= 0 && !outbox_.has_news()) ready = sleep(due);
     const Clock::time_point now = Clock::now();
     const Clock::duration pause = now - std::max(due, woken_);
     if (pause > kPause) role_->resumed(pause);

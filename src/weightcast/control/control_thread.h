@@ -4,8 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
+
+#include <poll.h>
 
 #include "weightcast/base/deadline.h"
 #include "weightcast/control/outbox.h"
@@ -18,9 +21,12 @@ class ControlRole {
   virtual ~ControlRole() = default;
   /// Descriptors that become readable when `drain` has something to do.
   virtual std::vector<int> fds() const = 0;
-  /// Handles everything that has arrived; false if there was nothing.
-  virtual bool drain() = 0;
+  /// Handles everything that has arrived; false if there was nothing. `polled`: the descriptors of
+  /// `fds` in their order; whoever sent something since the last call looks without being told.
+  virtual bool drain(std::span<const pollfd> polled) = 0;
   virtual void run(Command command) = 0;
+  /// When an announcement or a reply last came or went: more are likely to follow soon.
+  virtual Clock::time_point exchanged_at() const = 0;
   /// When `tick` wants to be called next.
   virtual Clock::time_point due() const = 0;
   virtual void tick(Clock::time_point now) = 0;

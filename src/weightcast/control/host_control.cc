@@ -41,16 +41,19 @@ HostControl::HostControl(HostSockets sockets, const HostGroupOptions& options, H
       next_heartbeat_(Clock::now() + interval_) {}
 
 std::vector<int> HostControl::fds() const {
-  return {sockets_.zap.fd(), sockets_.router.fd(), sockets_.monitor.fd()};
+  return {sockets_.router.fd(), sockets_.zap.fd(), sockets_.monitor.fd()};
 }
 
-bool HostControl::drain() {
-  bool any = sockets_.zap.drain();
-  while (auto frames = sockets_.router.receive()) {
-    any = true;
-    take_message(std::move(*frames));
+bool HostControl::drain(std::span<const pollfd> polled) {
+  bool any = false;
+  if (std::exchange(sent_since_drain_, false) || polled[0].revents != 0) {
+    while (auto frames = sockets_.router.receive()) {
+      any = true;
+      take_message(std::move(*frames));
+    }
   }
-  drain_monitor();
+  if (polled[1].revents != 0) any = sockets_.zap.drain() || any;
+  if (polled[2].revents != 0) drain_monitor();
   return any;
 }
 
@@ -137,6 +140,7 @@ std::optional<Refusal> HostControl::why_refused(const Hello& hello) const {
 void HostControl::refuse(const std::string& routing_id, const Refusal& refusal) {
   log_message(LogLevel::kWarn, "a member was refused: " + refusal.text);
   const auto bytes = encode(Message{.number = 1, .epoch = epoch_, .body = refusal});
+  sent_since_drain_ = true;
   // Nobody waits for its delivery: whoever is refused may be gone.
   if (sockets_.router.send(bytes_of(routing_id), true) == 0) sockets_.router.send(bytes, false);
 }
@@ -189,6 +193,7 @@ void HostControl::take_of_epoch(Member& member, const Message& message) {
   if (!reply || !gathered_) return lose(member, "it sent what no member sends");
   if (message.answers != member.announced) return;
   state_.replied(member.exchange, member.info.rank, *reply);
+  exchanged_at_ = Clock::now();
 }
 
 void HostControl::run(Command command) {
@@ -208,6 +213,7 @@ void HostControl::announce(const Announce& announcement) {
     member->exchange = announcement.exchange;
     send_bytes(*member, announcement.bytes);
   }
+  exchanged_at_ = Clock::now();
 }
 
 void HostControl::begin_epoch(uint64_t epoch) {
@@ -272,6 +278,7 @@ void HostControl::send(Member& member, Body body) {
 
 void HostControl::send_bytes(Member& member, std::vector<std::byte> bytes) {
   renumber(bytes, ++member.sent);
+  sent_since_drain_ = true;
   int error = sockets_.router.send(bytes_of(member.routing_id), true);
   if (error == 0) error = sockets_.router.send(bytes, false);
   if (error == 0 || member.gone) return;

@@ -34,8 +34,9 @@ class HostControl final : public ControlRole {
   HostControl(HostSockets sockets, const HostGroupOptions& options, HostState& state);
 
   std::vector<int> fds() const override;
-  bool drain() override;
+  bool drain(std::span<const pollfd> polled) override;
   void run(Command command) override;
+  Clock::time_point exchanged_at() const override { return exchanged_at_; }
   Clock::time_point due() const override;
   void tick(Clock::time_point now) override;
   void resumed(Clock::duration pause) override;
@@ -85,9 +86,11 @@ class HostControl final : public ControlRole {
   std::vector<std::unique_ptr<Member>> members_;  ///< in order of arrival
   std::map<std::string, Member*> by_routing_id_;
   std::set<int> open_fds_;
+  bool sent_since_drain_ = false;
   bool gathered_ = false;
   uint64_t epoch_ = 1;
   Clock::time_point next_heartbeat_;
+  Clock::time_point exchanged_at_;
 };
 
 }  // namespace weightcast

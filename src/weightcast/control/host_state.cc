@@ -162,14 +162,18 @@ void HostState::gathered(std::vector<PeerInfo> peers) {
 }
 
 void HostState::replied(uint64_t exchange, int rank, const Reply& reply) {
-  const MutexLock lock(mutex_);
-  last_progress_ = Clock::now();
-  if (!exchange_ || exchange_->number != exchange) return;
-  auto& slot = exchange_->slots[static_cast<size_t>(rank - 1)];
-  if (slot) return;
-  slot = reply;
-  exchange_->moved_at = Clock::now();
-  if (complete()) changed_.notify_all();
+  {
+    const MutexLock lock(mutex_);
+    last_progress_ = Clock::now();
+    if (!exchange_ || exchange_->number != exchange) return;
+    auto& slot = exchange_->slots[static_cast<size_t>(rank - 1)];
+    if (slot) return;
+    slot = reply;
+    exchange_->moved_at = last_progress_;
+    if (!complete()) return;
+  }
+  // Without the mutex, which the caller takes first when it wakes.
+  changed_.notify_all();
 }
 
 void HostState::progressed(int rank) {

@@ -43,16 +43,22 @@ std::vector<int> MemberControl::fds() const {
   return {connection_.socket.fd(), connection_.monitor.fd()};
 }
 
-bool MemberControl::drain() {
+bool MemberControl::drain(std::span<const pollfd> polled) {
   bool any = false;
-  while (const auto frames = connection_.socket.receive()) {
-    any = true;
-    take_message(*frames);
+  if (std::exchange(sent_since_drain_, false) || polled[0].revents != 0) {
+    while (const auto frames = connection_.socket.receive()) {
+      any = true;
+      take_message(*frames);
+    }
   }
+  if (polled[1].revents != 0) drain_monitor();
+  return any;
+}
+
+void MemberControl::drain_monitor() {
   while (const auto event = connection_.monitor.next()) {
     if (event->kind == ZMQ_EVENT_DISCONNECTED) closes(kCloseGrace);
   }
-  return any;
 }
 
 void MemberControl::take_message(const std::vector<ZmqFrame>& frames) {
@@ -101,6 +107,7 @@ void MemberControl::take_of_epoch(Message message) {
   auto announcement = announcement_from(message.body);
   if (!announcement || !welcomed_) return lose("it sent what no root sends");
   state_.announced(message.epoch, message.number, *std::move(announcement));
+  exchanged_at_ = Clock::now();
 }
 
 void MemberControl::take_heartbeat(const Heartbeat& heartbeat) {
@@ -119,6 +126,7 @@ void MemberControl::run(Command command) {
   if (auto* answer = std::get_if<Answer>(&command)) {
     // A reply of an epoch that is over is nobody's.
     if (answer->epoch == epoch_) send(body_from(answer->reply), answer->answers);
+    exchanged_at_ = Clock::now();
   } else if (auto* spread = std::get_if<Spread>(&command)) {
     send(spread->abort);
   } else if (const auto* epoch = std::get_if<NewEpoch>(&command)) {
@@ -165,6 +173,7 @@ void MemberControl::closes(Clock::duration grace) {
 
 void MemberControl::send(Body body, uint64_t answers) {
   if (root_gone_) return;
+  sent_since_drain_ = true;
   const auto bytes = encode(Message{++sent_, epoch_, std::move(body), answers});
   const int error = connection_.socket.send(bytes, false);
   if (error == 0) return;

@@ -20,8 +20,9 @@ class MemberControl final : public ControlRole {
   MemberControl(Connection connection, int wanted_rank, MemberState& state);
 
   std::vector<int> fds() const override;
-  bool drain() override;
+  bool drain(std::span<const pollfd> polled) override;
   void run(Command command) override;
+  Clock::time_point exchanged_at() const override { return exchanged_at_; }
   Clock::time_point due() const override;
   void tick(Clock::time_point now) override;
   void resumed(Clock::duration pause) override;
@@ -30,6 +31,7 @@ class MemberControl final : public ControlRole {
   bool left() const override { return root_gone_; }
 
  private:
+  void drain_monitor();
   void take_message(const std::vector<ZmqFrame>& frames);
   void take(Message message);
   void take_of_epoch(Message message);
@@ -43,6 +45,7 @@ class MemberControl final : public ControlRole {
   Connection connection_;
   MemberState& state_;
   PeerInfo root_;  ///< unknown but for its rank before the welcome
+  bool sent_since_drain_ = false;
   bool welcomed_ = false;
   bool root_gone_ = false;  ///< lost, or has left
   uint64_t epoch_ = 1;
@@ -52,6 +55,7 @@ class MemberControl final : public ControlRole {
   Duration timeout_;
   Clock::duration interval_;
   Clock::time_point next_heartbeat_;
+  Clock::time_point exchanged_at_;
   Clock::time_point heard_at_;
   std::optional<Clock::time_point> lost_at_;  ///< its connection ended: when it counts as lost
   std::deque<Message> held_;                  ///< of an epoch that this rank has not begun

@@ -53,10 +53,14 @@ Result<Announcement> MemberState::next_announcement(Duration patience) {
 }
 
 void MemberState::reply(const Reply& reply) {
-  const MutexLock lock(mutex_);
+  Answer answer{.reply = reply};
+  {
+    const MutexLock lock(mutex_);
+    answer.epoch = epoch_;
+    answer.answers = std::exchange(to_answer_, 0);
+  }
   // After `renew` nothing of the old epoch is to be answered.
-  if (to_answer_ == 0) return;
-  outbox_.push(Answer{reply, epoch_, std::exchange(to_answer_, 0)});
+  if (answer.answers != 0) outbox_.push(std::move(answer));
 }
 
 void MemberState::abort(const Error& cause, int rank) {
@@ -115,10 +119,13 @@ void MemberState::progressed() {
 }
 
 void MemberState::announced(uint64_t epoch, uint64_t number, Announcement announcement) {
-  const MutexLock lock(mutex_);
-  if (epoch != epoch_ || failure_) return;
-  queue_.push_back(Numbered{number, std::move(announcement)});
-  moved_at_ = last_progress_ = Clock::now();
+  {
+    const MutexLock lock(mutex_);
+    if (epoch != epoch_ || failure_) return;
+    queue_.push_back(Numbered{number, std::move(announcement)});
+    moved_at_ = last_progress_ = Clock::now();
+  }
+  // Without the mutex, which the caller takes first when it wakes.
   changed_.notify_all();
 }
 

@@ -14,22 +14,36 @@ void Outbox::push(Command command) {
   {
     const MutexLock lock(mutex_);
     commands_.push_back(std::move(command));
-    has_commands_.store(true, std::memory_order_release);
   }
-  wake_.signal();
+  tell();
 }
 
 void Outbox::stop() {
   stopping_.store(true, std::memory_order_release);
-  wake_.signal();
+  tell();
+}
+
+void Outbox::tell() {
+  news_.store(true, std::memory_order_seq_cst);
+  if (asleep_.load(std::memory_order_seq_cst)) wake_.signal();
+}
+
+bool Outbox::fall_asleep() {
+  asleep_.store(true, std::memory_order_seq_cst);
+  if (!has_news()) return true;
+  wake_up(false);
+  return false;
+}
+
+void Outbox::wake_up(bool signalled) {
+  asleep_.store(false, std::memory_order_relaxed);
+  if (signalled) wake_.drain();
 }
 
 std::vector<Command> Outbox::take() {
-  if (!has_commands_.load(std::memory_order_acquire)) return {};
-  // Drained first: a command added after the swap signals again.
-  wake_.drain();
+  // Cleared first: a command that is added after the swap sets it again.
+  if (!news_.exchange(false, std::memory_order_seq_cst)) return {};
   const MutexLock lock(mutex_);
-  has_commands_.store(false, std::memory_order_release);
   return std::exchange(commands_, {});
 }
 

@@ -1,5 +1,5 @@
 // What callers ask the control thread to do, in order.
-// Thread-safe; `take` and `stopping` are the control thread's.
+// Thread-safe; what says so is the control thread's.
 #pragma once
 
 #include <atomic>
@@ -51,18 +51,30 @@ class Outbox {
   /// Asks the control thread to end once it has done everything before.
   void stop();
 
+  // The control thread.
+
   /// Everything that was added since the last call, in order.
   std::vector<Command> take();
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
-  /// Readable when there is something to take.
+  /// Whether there is something to take, or the thread is to end.
+  bool has_news() const { return news_.load(std::memory_order_seq_cst) || stopping(); }
+  /// Announces that the thread is going to sleep on `fd`; false if there is news already.
+  bool fall_asleep();
+  /// Ends that; `signalled`: `fd` was readable.
+  void wake_up(bool signalled);
+  /// Readable when there is news for a thread that sleeps.
   int fd() const { return wake_.fd(); }
 
  private:
   explicit Outbox(EventFd wake) : wake_(std::move(wake)) {}
+  void tell();
 
   EventFd wake_;
-  std::atomic<bool> stopping_ = false;      // `stop` stores, `stopping` loads
-  std::atomic<bool> has_commands_ = false;  // lets `take` look without the mutex
+  std::atomic<bool> stopping_ = false;  // `stop` stores, `stopping` loads
+  // Whoever has news stores `news_` and then looks at `asleep_`; the thread stores `asleep_` and
+  // then looks at `news_`: sequentially consistent, so that one of them sees the other.
+  std::atomic<bool> news_ = false;
+  std::atomic<bool> asleep_ = false;
   Mutex mutex_;
   std::vector<Command> commands_ WEIGHTCAST_GUARDED_BY(mutex_);
 };
