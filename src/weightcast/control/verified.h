@@ -25,6 +25,7 @@ class AlignedBytes {
     std::memcpy(copy_.data(), bytes.data(), bytes.size());
     bytes_ = std::as_bytes(std::span(copy_)).first(bytes.size());
   }
+  ~AlignedBytes() = default;
   AlignedBytes(const AlignedBytes&) = delete;
   AlignedBytes& operator=(const AlignedBytes&) = delete;
 
