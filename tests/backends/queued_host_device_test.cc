@@ -16,10 +16,10 @@ namespace {
 using testing::fill_pattern;
 using testing::first_difference;
 
-constexpr size_t kSize = 70'001;
+constexpr size_t kQueuedSize = 70'001;
 constexpr uint64_t kNumSeeds = 50;
 
-Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
+Deadline queued_soon() { return Deadline::after(std::chrono::seconds(60)); }
 Deadline past() { return Deadline::after(std::chrono::seconds(-1)); }
 
 class QueuedHostDeviceTest : public ::testing::TestWithParam<uint64_t> {
@@ -27,9 +27,9 @@ class QueuedHostDeviceTest : public ::testing::TestWithParam<uint64_t> {
   QueuedHostDeviceTest() { fill_pattern(source_, 1, 1); }
 
   // Before the streams, which work on these bytes until they are gone.
-  std::vector<std::byte> source_ = std::vector<std::byte>(kSize);
-  std::vector<std::byte> between_ = std::vector<std::byte>(kSize);
-  std::vector<std::byte> destination_ = std::vector<std::byte>(kSize);
+  std::vector<std::byte> source_ = std::vector<std::byte>(kQueuedSize);
+  std::vector<std::byte> between_ = std::vector<std::byte>(kQueuedSize);
+  std::vector<std::byte> destination_ = std::vector<std::byte>(kQueuedSize);
   std::unique_ptr<Device> device_ = make_queued_host_device(GetParam());
   std::unique_ptr<Stream> stream_ = *device_->create_stream();
   std::unique_ptr<Event> event_ = *device_->create_event();
@@ -39,18 +39,18 @@ TEST_P(QueuedHostDeviceTest, GivesTheWrongBytesToACallerWhoReusesTheSourceTooEar
   ASSERT_TRUE(stream_->copy({.destination = destination_, .source = source_}));
   ASSERT_TRUE(stream_->record(*event_));
   fill_pattern(source_, 2, 1);
-  ASSERT_TRUE(event_->wait(soon()));
-  EXPECT_EQ(first_difference(destination_, 2, 1), kSize);
+  ASSERT_TRUE(event_->wait(queued_soon()));
+  EXPECT_EQ(first_difference(destination_, 2, 1), kQueuedSize);
 }
 
 TEST_P(QueuedHostDeviceTest, GivesTheOldBytesToACallerWhoReadsTheDestinationTooEarly) {
   fill_pattern(destination_, 9, 1);
-  std::vector<uint64_t> digests(num_digest_blocks(kSize), 7);
+  std::vector<uint64_t> digests(num_digest_blocks(kQueuedSize), 7);
   ASSERT_TRUE(stream_->copy({destination_, source_, Conversion::kNone, digests}));
-  EXPECT_EQ(first_difference(destination_, 9, 1), kSize);
+  EXPECT_EQ(first_difference(destination_, 9, 1), kQueuedSize);
   EXPECT_EQ(digests, std::vector<uint64_t>(digests.size(), 7));
-  ASSERT_TRUE(stream_->synchronize(soon()));
-  EXPECT_EQ(first_difference(destination_, 1, 1), kSize);
+  ASSERT_TRUE(stream_->synchronize(queued_soon()));
+  EXPECT_EQ(first_difference(destination_, 1, 1), kQueuedSize);
 }
 
 TEST_P(QueuedHostDeviceTest, GivesTheOldBytesToAStreamThatDoesNotWaitForAnother) {
@@ -58,8 +58,8 @@ TEST_P(QueuedHostDeviceTest, GivesTheOldBytesToAStreamThatDoesNotWaitForAnother)
   fill_pattern(between_, 9, 1);
   ASSERT_TRUE(stream_->copy({.destination = between_, .source = source_}));
   ASSERT_TRUE(other->copy({.destination = destination_, .source = between_}));
-  ASSERT_TRUE(other->synchronize(soon()));
-  EXPECT_EQ(first_difference(destination_, 9, 1), kSize);
+  ASSERT_TRUE(other->synchronize(queued_soon()));
+  EXPECT_EQ(first_difference(destination_, 9, 1), kQueuedSize);
 }
 
 TEST_P(QueuedHostDeviceTest, ReportsWorkThatIsNotDoneByTheDeadline) {
@@ -68,9 +68,9 @@ TEST_P(QueuedHostDeviceTest, ReportsWorkThatIsNotDoneByTheDeadline) {
   const Status late = event_->wait(past());
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code(), Code::kDeadline);
-  ASSERT_TRUE(event_->wait(soon()));
+  ASSERT_TRUE(event_->wait(queued_soon()));
   EXPECT_TRUE(event_->wait(past()));
-  EXPECT_EQ(first_difference(destination_, 1, 1), kSize);
+  EXPECT_EQ(first_difference(destination_, 1, 1), kQueuedSize);
 
   const auto other = *device_->create_stream();
   ASSERT_TRUE(other->copy({.destination = destination_, .source = source_}));
@@ -86,7 +86,7 @@ TEST_P(QueuedHostDeviceTest, ForgetsTheEarlierMarkOfAnEventThatIsRecordedAgain) 
   ASSERT_TRUE(stream_->record(*event_));
   ASSERT_TRUE(idle->record(*event_));
   EXPECT_TRUE(event_->wait(past()));
-  EXPECT_EQ(first_difference(destination_, 9, 1), kSize);
+  EXPECT_EQ(first_difference(destination_, 9, 1), kQueuedSize);
 }
 
 TEST_P(QueuedHostDeviceTest, WaitsForAnEventAsItWasRecordedWhenAsked) {
@@ -97,15 +97,15 @@ TEST_P(QueuedHostDeviceTest, WaitsForAnEventAsItWasRecordedWhenAsked) {
   ASSERT_TRUE(other->wait(*event_));
   ASSERT_TRUE(idle->record(*event_));
   ASSERT_TRUE(other->copy({.destination = destination_, .source = between_}));
-  ASSERT_TRUE(other->synchronize(soon()));
-  EXPECT_EQ(first_difference(destination_, 1, 1), kSize);
+  ASSERT_TRUE(other->synchronize(queued_soon()));
+  EXPECT_EQ(first_difference(destination_, 1, 1), kQueuedSize);
 }
 
 TEST_P(QueuedHostDeviceTest, MarksOnlyTheWorkThatWasEnqueuedBefore) {
   ASSERT_TRUE(stream_->record(*event_));
   ASSERT_TRUE(stream_->copy({.destination = destination_, .source = source_}));
   EXPECT_TRUE(event_->wait(past()));
-  EXPECT_EQ(destination_, std::vector<std::byte>(kSize));
+  EXPECT_EQ(destination_, std::vector<std::byte>(kQueuedSize));
 }
 
 TEST_P(QueuedHostDeviceTest, EndsItsStreamsInAnyOrder) {
@@ -118,7 +118,7 @@ TEST_P(QueuedHostDeviceTest, EndsItsStreamsInAnyOrder) {
   event_.reset();
   other.reset();
   stream_.reset();
-  EXPECT_EQ(source_, std::vector<std::byte>(kSize));
+  EXPECT_EQ(source_, std::vector<std::byte>(kQueuedSize));
   EXPECT_EQ(destination_, source_);
 }
 
@@ -149,7 +149,7 @@ Buffers run_program(Device& device, uint64_t seed) {
         {.destination = destination, .source = ConstMemoryView(buffers[from]).first(size)}));
     for (const size_t used : {from, to}) EXPECT_TRUE(stream.record(*last_use[used]));
   }
-  for (const auto& event : last_use) EXPECT_TRUE(event->wait(soon()));
+  for (const auto& event : last_use) EXPECT_TRUE(event->wait(queued_soon()));
   return buffers;
 }
 

@@ -16,7 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr SegmentGeometry kGeometry{.epoch = 1, .bucket_size = 1u << 20, .num_slots = 2};
+constexpr SegmentGeometry kLimitedGeometry{.epoch = 1, .bucket_size = 1u << 20, .num_slots = 2};
 
 // What `Publisher::create` says in a process in which `resource` is limited to `limit`.
 std::string create_under(__rlimit_resource resource, rlim_t limit) {
@@ -27,7 +27,7 @@ std::string create_under(__rlimit_resource resource, rlim_t limit) {
     static_cast<void>(system_error(EMFILE, ""));
     const rlimit limits{limit, limit};
     if (::setrlimit(resource, &limits) != 0) return "setrlimit";
-    const auto publisher = Publisher::create(kGeometry, group);
+    const auto publisher = Publisher::create(kLimitedGeometry, group);
     if (publisher) return "created";
     return publisher.error().code() == Code::kNoResource ? publisher.error().message() : "code";
   });

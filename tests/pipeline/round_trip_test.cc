@@ -25,11 +25,11 @@ using testing::LoopbackStore;
 using testing::make_pattern;
 using testing::random_model;
 
-constexpr uint64_t kBucketSize = 256 * 1024;
+constexpr uint64_t kRoundTripBucketSize = 256 * 1024;
 constexpr Duration kTimeout{30'000};
 
 struct Options {
-  uint64_t bucket_size = kBucketSize;
+  uint64_t bucket_size = kRoundTripBucketSize;
   size_t num_slots = 2;
   bool checksum = true;
   bool overlap = true;
@@ -42,7 +42,7 @@ Status wait(const std::function<Status(Deadline)>& what) { return what(Deadline:
 class SendingSide {
  public:
   SendingSide(LoopbackStore& store, Device& device, const Options& options)
-      : store_(store), device_(device), options_(options) {
+      : store_(store), options_(options) {
     ring_ = *SlotRing::create(store, device, options.bucket_size);
     CommThread::Config config{.create_communicator = (*find_backend("host"))->create_communicator,
                               .checksum = options.checksum,
@@ -80,7 +80,6 @@ class SendingSide {
 
  private:
   LoopbackStore& store_;
-  Device& device_;
   Options options_;
   std::unique_ptr<SlotRing> ring_;
   std::unique_ptr<CommThread> comm_thread_;
@@ -159,7 +158,7 @@ TEST(RoundTrip, DeliversTenThousandTinyTensors) {
 
 TEST(RoundTrip, DeliversAVersionWithoutTensors) {
   round_trip(*make_host_device(), {}, {.announce = false});
-  LoopbackStore store(2, kBucketSize);
+  LoopbackStore store(2, kRoundTripBucketSize);
   const auto device = make_host_device();
   SendingSide sending(store, *device, {});
   sending.send({}, 1);
@@ -210,16 +209,16 @@ class SenderErrors : public ::testing::Test {
  protected:
   BucketSender make(std::optional<std::vector<TensorMeta>> announced) {
     return BucketSender(
-        {.sequence = 1, .bucket_size = kBucketSize, .announced = std::move(announced)}, *ring_,
-        store_, *stream_, wait);
+        {.sequence = 1, .bucket_size = kRoundTripBucketSize, .announced = std::move(announced)},
+        *ring_, store_, *stream_, wait);
   }
   static std::string message(const Status& status) {
     return status ? "success" : status.error().message();
   }
 
-  LoopbackStore store_{2, kBucketSize};
+  LoopbackStore store_{2, kRoundTripBucketSize};
   std::unique_ptr<Device> device_ = make_host_device();
-  std::unique_ptr<SlotRing> ring_ = *SlotRing::create(store_, *device_, kBucketSize);
+  std::unique_ptr<SlotRing> ring_ = *SlotRing::create(store_, *device_, kRoundTripBucketSize);
   std::unique_ptr<Stream> stream_ = *device_->create_stream();
   std::vector<std::byte> bytes_ = std::vector<std::byte>(8);
 };
@@ -254,13 +253,13 @@ TEST_F(SenderErrors, RefuseMoreAndFewerThanAnnounced) {
 TEST(BucketReceiver, NamesTheTensorWhoseBytesWereChanged) {
   const Options options{};
   const std::vector<TensorMeta> metas{{"whole", DType::kU8, {1000}}, {"torn", DType::kU8, {1000}}};
-  LoopbackStore store(2, kBucketSize);
+  LoopbackStore store(2, kRoundTripBucketSize);
   const auto device = make_host_device();
   SendingSide(store, *device, options).send(metas, 1);
   store.payload(0)[1024 + 17] ^= std::byte{1};
   const auto stream = *device->create_stream();
   BucketReceiver receiver(
-      {.sequence = 1, .bucket_size = kBucketSize, .announced = metas}, store, *stream,
+      {.sequence = 1, .bucket_size = kRoundTripBucketSize, .announced = metas}, store, *stream,
       [](BucketSource& source) { return source.next(Deadline::after(kTimeout)); });
   auto lease = receiver.next();
   ASSERT_TRUE(lease && *lease);
@@ -275,7 +274,7 @@ TEST(BucketReceiver, NamesTheTensorWhoseBytesWereChanged) {
 TEST(BucketReceiver, RefusesPiecesOutOfOrderAndABucketOfAnotherAttempt) {
   const Options options{};
   const std::vector<TensorMeta> metas{{"a", DType::kU8, {1000}}, {"b", DType::kU8, {1000}}};
-  LoopbackStore store(2, kBucketSize);
+  LoopbackStore store(2, kRoundTripBucketSize);
   const auto device = make_host_device();
   SendingSide sending(store, *device, options);
   sending.send(metas, 1);
@@ -283,16 +282,17 @@ TEST(BucketReceiver, RefusesPiecesOutOfOrderAndABucketOfAnotherAttempt) {
   const auto stream = *device->create_stream();
   const auto next = [](BucketSource& source) { return source.next(Deadline::after(kTimeout)); };
   {
-    BucketReceiver receiver({.sequence = 1, .bucket_size = kBucketSize, .announced = metas}, store,
-                            *stream, next);
+    BucketReceiver receiver(
+        {.sequence = 1, .bucket_size = kRoundTripBucketSize, .announced = metas}, store, *stream,
+        next);
     auto lease = receiver.next();
     ASSERT_TRUE(lease && *lease);
     const Status out_of_order = receiver.verify((*lease)->pieces()[1]);
     ASSERT_FALSE(out_of_order);
     EXPECT_EQ(out_of_order.error().code(), Code::kInvalidArgument);
   }
-  BucketReceiver receiver({.sequence = 1, .bucket_size = kBucketSize, .announced = metas}, store,
-                          *stream, next);
+  BucketReceiver receiver({.sequence = 1, .bucket_size = kRoundTripBucketSize, .announced = metas},
+                          store, *stream, next);
   auto lease = receiver.next();
   ASSERT_FALSE(lease);
   EXPECT_EQ(lease.error().code(), Code::kCorruption);

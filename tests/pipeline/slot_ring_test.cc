@@ -12,15 +12,15 @@ namespace {
 
 using testing::LoopbackStore;
 
-constexpr uint64_t kBucketSize = 64 * 1024;
+constexpr uint64_t kRingBucketSize = 64 * 1024;
 const Duration kShort{20};
 const Duration kLong{30'000};
 
 class SlotRingTest : public ::testing::Test {
  protected:
-  LoopbackStore store_{2, kBucketSize};
+  LoopbackStore store_{2, kRingBucketSize};
   std::unique_ptr<Device> device_ = make_host_device();
-  std::unique_ptr<SlotRing> ring_ = *SlotRing::create(store_, *device_, kBucketSize);
+  std::unique_ptr<SlotRing> ring_ = *SlotRing::create(store_, *device_, kRingBucketSize);
 };
 
 TEST_F(SlotRingTest, AcquiresSlotsInTurnAndBlocksWhileEveryOneIsInFlight) {

@@ -134,7 +134,9 @@ Offset<wire::Committed> put(Builder& builder, const Committed& committed) {
 
 template <typename T>
 std::pair<wire::Body, Offset<void>> tagged(Offset<T> offset) {
-  return {wire::BodyTraits<T>::enum_value, offset.Union()};
+  // Copied: the generated constant has no definition that a reference could name.
+  const wire::Body kind = wire::BodyTraits<T>::enum_value;
+  return {kind, offset.Union()};
 }
 
 // Upper bounds of what FlatBuffers spends on a table and its offset, padding included.
