@@ -12,7 +12,7 @@ namespace {
 
 using testing::bytes_tensor;
 using testing::make_headers;
-using testing::random_model;
+using testing::random_metas;
 
 // Everything that the packing rules promise of any plan.
 void expect_rules(std::span<const TensorMeta> metas, uint64_t bucket_size) {
@@ -54,13 +54,13 @@ TEST(BucketPacker, KeepsTheRulesForRandomModels) {
     for (const uint64_t bucket_size :
          {kMinBucketSize, kMinBucketSize + 1, 3 * kMinBucketSize + 100, 4 * kMiB}) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed << " bucket " << bucket_size);
-      expect_rules(random_model(seed, 60, bucket_size), bucket_size);
+      expect_rules(random_metas(seed, 60, bucket_size), bucket_size);
     }
   }
 }
 
 TEST(BucketPacker, SameTensorsGiveTheSamePlan) {
-  const auto metas = random_model(5, 200, kMiB);
+  const auto metas = random_metas(5, 200, kMiB);
   const BucketPlan first = make_plan(metas, kMiB);
   const BucketPlan second = make_plan(metas, kMiB);
   ASSERT_EQ(first.buckets.size(), second.buckets.size());

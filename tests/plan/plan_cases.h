@@ -18,7 +18,7 @@ inline TensorMeta bytes_tensor(std::string name, uint64_t size) {
 }
 
 /// A model of `count` tensors of every dtype, from nothing to a few buckets. The seed says all.
-inline std::vector<TensorMeta> random_model(uint64_t seed, size_t count, uint64_t bucket_size) {
+inline std::vector<TensorMeta> random_metas(uint64_t seed, size_t count, uint64_t bucket_size) {
   std::mt19937_64 random(seed);
   std::vector<TensorMeta> metas;
   for (size_t i = 0; i < count; ++i) {

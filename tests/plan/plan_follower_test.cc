@@ -14,7 +14,7 @@ namespace {
 using testing::bytes_tensor;
 using ::testing::HasSubstr;
 using testing::make_headers;
-using testing::random_model;
+using testing::random_metas;
 
 constexpr uint64_t kBucket = 256 * kKiB;
 constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
@@ -31,7 +31,7 @@ PlanFollower make_follower(const std::vector<TensorMeta>& metas, Mode mode) {
 
 TEST(PlanFollower, AcceptsWhateverThePackerMakes) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
-    const auto metas = random_model(seed, 40, kBucket);
+    const auto metas = random_metas(seed, 40, kBucket);
     const BucketPlan plan = make_plan(metas, kBucket);
     for (const Mode mode : kModes) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed << " announced " << mode.announced);
@@ -121,7 +121,7 @@ bool version_passes(PlanFollower follower, std::span<const BucketHeader> headers
 TEST(PlanFollower, RejectsEveryChangeOfOneField) {
   size_t num_changes = 0;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const auto metas = random_model(seed, 12, kBucket);
+    const auto metas = random_metas(seed, 12, kBucket);
     for (const Mode mode : kModes) {
       const auto headers = make_headers(metas, kBucket, !mode.announced, mode.digests);
       for (size_t at = 0; at < headers.size(); ++at) {
@@ -138,7 +138,7 @@ TEST(PlanFollower, RejectsEveryChangeOfOneField) {
 }
 
 TEST(PlanFollower, RefusesBucketsLostRepeatedOrSwapped) {
-  const auto metas = random_model(9, 30, kBucket);
+  const auto metas = random_metas(9, 30, kBucket);
   const auto headers = make_headers(metas, kBucket, true, true);
   ASSERT_GE(headers.size(), 3u);
   PlanFollower lost = make_follower(metas, {false, true});

@@ -22,7 +22,7 @@ using testing::Scratch;
 TEST(SafetensorsWriter, WhatIsWrittenInPiecesReadsBackTheSame) {
   const Scratch scratch;
   const auto path = scratch.path() / "new" / "v1" / "model.safetensors";
-  const auto metas = testing::random_model(3, 50, 64 * kKiB);
+  const auto metas = testing::random_metas(3, 50, 64 * kKiB);
   const auto created = SafetensorsWriter::create(path, metas);
   ASSERT_TRUE(created.has_value()) << created.error().message();
   SafetensorsWriter& writer = **created;
