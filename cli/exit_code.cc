@@ -4,10 +4,10 @@ namespace weightcast {
 
 int exit_code(Code code) {
   switch (code) {
-    case Code::kInvalidArgument: return kExitUsage;
+    case Code::kInvalidArgument:
     case Code::kUnsupported: return kExitUsage;
     case Code::kBadInput: return kExitBadInput;
-    case Code::kPeerLost: return kExitPeerLost;
+    case Code::kPeerLost:
     case Code::kDeadline: return kExitPeerLost;
     case Code::kCorruption: return kExitCorruption;
     case Code::kRefused: return kExitRefused;

@@ -25,7 +25,7 @@ std::vector<std::string> wrap(const std::string& text, size_t width) {
 std::string name_of(const CLI::Option& option, bool is_positional) {
   // A flag takes no value; a positional is called by its type, as in the usage.
   if (is_positional) return option.get_type_name();
-  const std::string name = option.get_name(false, true);
+  std::string name = option.get_name(false, true);
   if (option.get_type_size() == 0) return name;
   return name + ' ' + option.get_type_name();
 }

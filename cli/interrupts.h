@@ -24,9 +24,9 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
 
   /// The signal that arrived, or 0. Thread-safe.
-  int signal() const { return signal_.load(std::memory_order_acquire); }
+  [[nodiscard]] int signal() const { return signal_.load(std::memory_order_acquire); }
   /// Errors: that a signal arrived. For loops that wait for nothing.
-  Status check() const;
+  [[nodiscard]] Status check() const;
   /// Ends the process by the signal that arrived, as whoever started it expects; else returns.
   void end_if_signalled() const;
 

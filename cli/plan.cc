@@ -27,20 +27,20 @@ struct ModelPlan {
   BucketPlan plan{};
 
   /// Names of the first and the last tensor of a bucket.
-  std::pair<std::string, std::string> ends(const PlannedBucket& bucket) const {
+  [[nodiscard]] std::pair<std::string, std::string> ends(const PlannedBucket& bucket) const {
     if (bucket.extents.empty()) return {};
     return {metas[bucket.extents.front().tensor].name, metas[bucket.extents.back().tensor].name};
   }
-  double fill(const PlannedBucket& bucket) const {
+  [[nodiscard]] double fill(const PlannedBucket& bucket) const {
     return static_cast<double>(bucket.used_size) / static_cast<double>(bucket_size);
   }
-  uint64_t used_size() const {
+  [[nodiscard]] uint64_t used_size() const {
     uint64_t size = 0;
     for (const PlannedBucket& bucket : plan.buckets) size += bucket.used_size;
     return size;
   }
   /// The tensor that `BucketPlan::largest_split` speaks of, or nothing.
-  const TensorMeta* largest_split() const {
+  [[nodiscard]] const TensorMeta* largest_split() const {
     if (plan.largest_split == 0) return nullptr;
     const auto found = std::ranges::find_if(
         metas, [&](const TensorMeta& meta) { return byte_size(meta) == plan.largest_split; });

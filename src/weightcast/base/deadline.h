@@ -15,12 +15,12 @@ class Deadline {
   static Deadline after(Clock::duration duration) { return Deadline(Clock::now() + duration); }
   static Deadline at(Clock::time_point time) { return Deadline(time); }
 
-  Clock::time_point time() const { return time_; }
-  bool expired() const { return Clock::now() >= time_; }
+  [[nodiscard]] Clock::time_point time() const { return time_; }
+  [[nodiscard]] bool expired() const { return Clock::now() >= time_; }
   /// Time left, never negative.
-  Clock::duration remaining() const;
+  [[nodiscard]] Clock::duration remaining() const;
   /// Time left as poll(2) wants it: milliseconds rounded up, at most an hour.
-  int poll_timeout_ms() const;
+  [[nodiscard]] int poll_timeout_ms() const;
 
   friend auto operator<=>(const Deadline&, const Deadline&) = default;
 

@@ -23,8 +23,8 @@ class Fd {
   Fd(const Fd&) = delete;
   Fd& operator=(const Fd&) = delete;
 
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset();
 
@@ -39,7 +39,7 @@ class EventFd {
   /// Takes over a descriptor that another process made.
   static EventFd adopt(Fd fd) { return EventFd(std::move(fd)); }
 
-  int fd() const { return fd_.get(); }
+  [[nodiscard]] int fd() const { return fd_.get(); }
   /// Wakes the waiter. Never blocks, never fails on a live descriptor.
   void signal() const;
   /// Takes what was signalled so far, so that the next wait blocks again. Never blocks.

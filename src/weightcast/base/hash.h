@@ -16,7 +16,7 @@ struct Hash128 {
   std::array<std::byte, 16> bytes{};
 
   /// 32 hexadecimal digits.
-  std::string hex() const;
+  [[nodiscard]] std::string hex() const;
   friend auto operator<=>(const Hash128&, const Hash128&) = default;
 };
 

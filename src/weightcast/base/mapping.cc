@@ -88,10 +88,11 @@ Status seal_future_writes(const Fd& fd) {
 
 Status populate(std::span<std::byte> range, Access access) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(range.data()) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(range.data()) + range.size();
+  const size_t into_page = reinterpret_cast<uintptr_t>(range.data()) % page;
+  std::byte* const begin = range.data() - into_page;
+  const size_t size = range.size() + into_page;
   const int advice = access == Access::kRead ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
-  while (::madvise(reinterpret_cast<void*>(begin), end - begin, advice) != 0) {
+  while (::madvise(begin, size, advice) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
     if (errno == EINVAL) return {};  // an older kernel: the pages come with the first access
     return system_error(

@@ -28,8 +28,8 @@ class Mapping {
   /// Private zeroed memory, with huge pages where the kernel has them.
   static Result<Mapping> anonymous(size_t size);
 
-  std::byte* data() const { return data_; }
-  size_t size() const { return size_; }
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] size_t size() const { return size_; }
   void reset();
 
  private:

@@ -32,14 +32,14 @@ class Error {
   Error(Code code, std::string message, int rank = -1)
       : code_(code), rank_(rank), message_(std::move(message)) {}
 
-  Code code() const { return code_; }
-  int rank() const { return rank_; }
-  const std::string& message() const { return message_; }
+  [[nodiscard]] Code code() const { return code_; }
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] const std::string& message() const { return message_; }
 
   /// The same error with `what: ` before its message.
-  Error context(std::string_view what) const&;
+  [[nodiscard]] Error context(std::string_view what) const&;
   /// The same error, said to have happened on `rank`.
-  Error on_rank(int rank) const&;
+  [[nodiscard]] Error on_rank(int rank) const&;
 
   friend bool operator==(const Error&, const Error&) = default;
 
@@ -75,10 +75,13 @@ Error system_error(int number, std::string_view what);
 
 #define WEIGHTCAST_CONCAT_INNER(a, b) a##b
 #define WEIGHTCAST_CONCAT(a, b) WEIGHTCAST_CONCAT_INNER(a, b)
+// A name that is declared and a declaration can not stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define WEIGHTCAST_ASSIGN_IMPL(result, declaration, expression) \
   auto result = (expression);                                   \
   if (!result) return std::move(result).error();                \
   declaration = *std::move(result)
+// NOLINTEND(bugprone-macro-parentheses)
 
 /// `WEIGHTCAST_ASSIGN(auto x, f())`: declares `x` with the value of `f()`, or passes its error up.
 #define WEIGHTCAST_ASSIGN(declaration, expression) \

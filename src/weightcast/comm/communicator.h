@@ -28,8 +28,8 @@ bool is_slot_prefix(const CommConfig& config, ConstMemoryView bytes);
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual int rank() const = 0;
-  virtual int world_size() const = 0;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int world_size() const = 0;
 
   /// Enqueues on `stream` the broadcast of `bytes`, a prefix of one of the slots, from `root`.
   /// Every rank issues the same broadcasts in the same order. May block until `deadline`.
@@ -43,7 +43,7 @@ class Communicator {
   virtual void abort() noexcept = 0;
 
   /// Bytes that this rank has put on a wire so far, payload and protocol.
-  virtual uint64_t bytes_on_wire() const = 0;
+  [[nodiscard]] virtual uint64_t bytes_on_wire() const = 0;
 };
 
 }  // namespace weightcast

@@ -114,7 +114,7 @@ class Search {
     return true;
   }
 
-  Status give_up() const {
+  [[nodiscard]] Status give_up() const {
     const Clock::duration patience =
         options_.reread_ticket ? kRefusalPatience : Clock::duration::zero();
     if (refused_since_ && (Clock::now() - *refused_since_ >= patience || deadline_.expired())) {

@@ -20,15 +20,15 @@ class ControlRole {
  public:
   virtual ~ControlRole() = default;
   /// Descriptors that become readable when `drain` has something to do.
-  virtual std::vector<int> fds() const = 0;
+  [[nodiscard]] virtual std::vector<int> fds() const = 0;
   /// Handles everything that has arrived; false if there was nothing. `polled`: the descriptors of
   /// `fds` in their order; whoever sent something since the last call looks without being told.
   virtual bool drain(std::span<const pollfd> polled) = 0;
   virtual void run(Command command) = 0;
   /// When an announcement or a reply last came or went: more are likely to follow soon.
-  virtual Clock::time_point exchanged_at() const = 0;
+  [[nodiscard]] virtual Clock::time_point exchanged_at() const = 0;
   /// When `tick` wants to be called next.
-  virtual Clock::time_point due() const = 0;
+  [[nodiscard]] virtual Clock::time_point due() const = 0;
   virtual void tick(Clock::time_point now) = 0;
   /// This process itself did not run for `pause`, so nobody's silence counts for that time.
   virtual void resumed(Clock::duration pause) = 0;
@@ -37,7 +37,7 @@ class ControlRole {
   /// Says `leave`; only `drain` and `left` come after it.
   virtual void leave() = 0;
   /// Whether nobody is left who has not answered `leave`.
-  virtual bool left() const = 0;
+  [[nodiscard]] virtual bool left() const = 0;
 };
 
 class ControlThread {

@@ -39,7 +39,7 @@ class Reader {
   // a message never take more than it; a message that refers to one string many times is malformed.
   explicit Reader(size_t budget) : budget_(budget) {}
 
-  const std::optional<Error>& error() const { return error_; }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   void fail(std::string_view what) {
     if (!error_) error_ = corrupt(what);
   }

@@ -50,16 +50,16 @@ class Group {
   /// Says `leave` to the others, flushes for up to a second and ends the control thread.
   virtual ~Group() = default;
 
-  virtual int rank() const = 0;
-  virtual int world_size() const = 0;
-  virtual uint64_t epoch() const = 0;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int world_size() const = 0;
+  [[nodiscard]] virtual uint64_t epoch() const = 0;
   /// Root: of everybody, by rank, after `gather`. Member: itself and the root.
-  virtual std::vector<PeerInfo> peers() const = 0;
+  [[nodiscard]] virtual std::vector<PeerInfo> peers() const = 0;
   /// What the root decided. Root: its own options.
-  virtual const GroupConfig& config() const = 0;
+  [[nodiscard]] virtual const GroupConfig& config() const = 0;
 
   /// Root: the ticket, with the real port. Requires: rank 0.
-  virtual const Ticket& ticket() const = 0;
+  [[nodiscard]] virtual const Ticket& ticket() const = 0;
   /// Root: waits until all members said hello and were welcomed. `patience`: how long nobody new
   /// may arrive. Errors: `kDeadline` with how many are missing, `kPeerLost`.
   virtual Status gather(Duration patience) = 0;
@@ -82,9 +82,9 @@ class Group {
   /// Makes `cause` the failure of this epoch on every rank, unless there is one already. Its rank
   /// is set to this one's. Does not block.
   virtual void abort(const Error& cause) = 0;
-  virtual std::optional<Error> failure() const = 0;
+  [[nodiscard]] virtual std::optional<Error> failure() const = 0;
   /// Readable while there is a failure. Valid as long as the group.
-  virtual int failure_fd() const = 0;
+  [[nodiscard]] virtual int failure_fd() const = 0;
   /// Goes to the next epoch after a failure; each rank calls it before its next version. Errors:
   /// the failure itself when a rank was lost or has left.
   virtual Status renew() = 0;
@@ -93,7 +93,7 @@ class Group {
   virtual void note_progress() = 0;
   /// When another rank last replied, announced or reported progress of its own; the time of joining
   /// before that. Waits for shared memory measure their patience from it. Does not block.
-  virtual Clock::time_point last_progress() const = 0;
+  [[nodiscard]] virtual Clock::time_point last_progress() const = 0;
   /// What this rank is doing, for messages about losses. Requires: a literal.
   virtual void set_step(const char* step) = 0;
   /// From now on a hang-up of the socket `fd` means that `rank` is lost. The group keeps a

@@ -33,16 +33,16 @@ class HostControl final : public ControlRole {
   /// `state` outlives it.
   HostControl(HostSockets sockets, const HostGroupOptions& options, HostState& state);
 
-  std::vector<int> fds() const override;
+  [[nodiscard]] std::vector<int> fds() const override;
   bool drain(std::span<const pollfd> polled) override;
   void run(Command command) override;
-  Clock::time_point exchanged_at() const override { return exchanged_at_; }
-  Clock::time_point due() const override;
+  [[nodiscard]] Clock::time_point exchanged_at() const override { return exchanged_at_; }
+  [[nodiscard]] Clock::time_point due() const override;
   void tick(Clock::time_point now) override;
   void resumed(Clock::duration pause) override;
   void hung_up(int rank) override;
   void leave() override;
-  bool left() const override;
+  [[nodiscard]] bool left() const override;
 
  private:
   struct Member {
@@ -64,7 +64,7 @@ class HostControl final : public ControlRole {
   void drain_monitor();
   void take_message(std::vector<ZmqFrame> frames);
   void greet(std::string routing_id, int fd, const Result<Message>& message);
-  std::optional<Refusal> why_refused(const Hello& hello) const;
+  [[nodiscard]] std::optional<Refusal> why_refused(const Hello& hello) const;
   void refuse(const std::string& routing_id, const Refusal& refusal);
   void assign_ranks();
   void take_from(Member& member, Message message);

@@ -19,16 +19,16 @@ class MemberControl final : public ControlRole {
   /// `connection` has passed the handshake. `state` outlives it.
   MemberControl(Connection connection, int wanted_rank, MemberState& state);
 
-  std::vector<int> fds() const override;
+  [[nodiscard]] std::vector<int> fds() const override;
   bool drain(std::span<const pollfd> polled) override;
   void run(Command command) override;
-  Clock::time_point exchanged_at() const override { return exchanged_at_; }
-  Clock::time_point due() const override;
+  [[nodiscard]] Clock::time_point exchanged_at() const override { return exchanged_at_; }
+  [[nodiscard]] Clock::time_point due() const override;
   void tick(Clock::time_point now) override;
   void resumed(Clock::duration pause) override;
   void hung_up(int rank) override;
   void leave() override;
-  bool left() const override { return root_gone_; }
+  [[nodiscard]] bool left() const override { return root_gone_; }
 
  private:
   void drain_monitor();

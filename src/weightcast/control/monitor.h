@@ -19,7 +19,7 @@ class Monitor {
   /// Watches `socket` from now on; call it before the socket binds or connects.
   static Result<Monitor> create(const ZmqContext& context, ZmqSocket& socket);
 
-  int fd() const { return socket_.fd(); }
+  [[nodiscard]] int fd() const { return socket_.fd(); }
   /// The next event, or nothing if there is none. Never blocks.
   std::optional<ConnectionEvent> next();
 

@@ -55,15 +55,17 @@ class Outbox {
 
   /// Everything that was added since the last call, in order.
   std::vector<Command> take();
-  bool stopping() const { return stopping_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool stopping() const { return stopping_.load(std::memory_order_acquire); }
   /// Whether there is something to take, or the thread is to end.
-  bool has_news() const { return news_.load(std::memory_order_seq_cst) || stopping(); }
+  [[nodiscard]] bool has_news() const {
+    return news_.load(std::memory_order_seq_cst) || stopping();
+  }
   /// Announces that the thread is going to sleep on `fd`; false if there is news already.
   bool fall_asleep();
   /// Ends that; `signalled`: `fd` was readable.
   void wake_up(bool signalled);
   /// Readable when there is news for a thread that sleeps.
-  int fd() const { return wake_.fd(); }
+  [[nodiscard]] int fd() const { return wake_.fd(); }
 
  private:
   explicit Outbox(EventFd wake) : wake_(std::move(wake)) {}

@@ -13,7 +13,7 @@ namespace weightcast {
 
 class Progress {
  public:
-  uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t value() const { return value_.load(std::memory_order_relaxed); }
 
   /// Counts, and has the others told soon where nothing was told for a while.
   void note(Outbox& outbox) {

@@ -29,7 +29,7 @@ class AlignedBytes {
   AlignedBytes(const AlignedBytes&) = delete;
   AlignedBytes& operator=(const AlignedBytes&) = delete;
 
-  std::span<const std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
   std::span<const std::byte> bytes_;

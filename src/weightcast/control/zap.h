@@ -14,14 +14,14 @@ class ZapHandler {
   /// Binds before any socket of `context` listens. `client_key`: 32 bytes in Z85.
   static Result<ZapHandler> create(const ZmqContext& context, const std::string& client_key);
 
-  int fd() const { return socket_.fd(); }
+  [[nodiscard]] int fd() const { return socket_.fd(); }
   /// Answers what has been asked; false if nothing was. Never blocks.
   bool drain();
 
  private:
   ZapHandler(ZmqSocket socket, std::string key)
       : socket_(std::move(socket)), key_(std::move(key)) {}
-  bool admits(const std::vector<ZmqFrame>& request) const;
+  [[nodiscard]] bool admits(const std::vector<ZmqFrame>& request) const;
 
   ZmqSocket socket_;
   std::string key_;  ///< 32 bytes

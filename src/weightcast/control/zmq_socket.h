@@ -27,7 +27,7 @@ class ZmqContext {
   ZmqContext(const ZmqContext&) = delete;
   ZmqContext& operator=(const ZmqContext&) = delete;
 
-  void* handle() const { return handle_; }
+  [[nodiscard]] void* handle() const { return handle_; }
 
  private:
   explicit ZmqContext(void* handle) : handle_(handle) {}
@@ -69,8 +69,8 @@ class ZmqSocket {
   ZmqSocket(const ZmqSocket&) = delete;
   ZmqSocket& operator=(const ZmqSocket&) = delete;
 
-  void* handle() const { return handle_; }
-  bool valid() const { return handle_ != nullptr; }
+  [[nodiscard]] void* handle() const { return handle_; }
+  [[nodiscard]] bool valid() const { return handle_ != nullptr; }
   void close();
 
   /// Requires: an option and a value that libzmq takes.
@@ -78,8 +78,8 @@ class ZmqSocket {
   void set_int64(int option, int64_t value);
   void set_text(int option, const std::string& value);
   /// Descriptor that becomes readable (edge-triggered) when something may have arrived.
-  int fd() const;
-  std::string last_endpoint() const;
+  [[nodiscard]] int fd() const;
+  [[nodiscard]] std::string last_endpoint() const;
 
   /// Zero or the errno of libzmq.
   int bind(const std::string& endpoint);

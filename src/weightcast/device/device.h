@@ -75,13 +75,13 @@ class Stream {
 class Buffer {
  public:
   virtual ~Buffer() = default;
-  virtual MemoryView view() const = 0;
+  [[nodiscard]] virtual MemoryView view() const = 0;
 };
 
 class Device {
  public:
   virtual ~Device() = default;
-  virtual DeviceId id() const = 0;
+  [[nodiscard]] virtual DeviceId id() const = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
   /// Errors: `kNoResource`.

@@ -24,12 +24,14 @@ class HostSession final : public Session {
  public:
   static Result<std::unique_ptr<Session>> open(const HostOptions& options);
   ~HostSession() override;
+  HostSession(const HostSession&) = delete;
+  HostSession& operator=(const HostSession&) = delete;
 
-  const std::string& ticket() const override { return ticket_; }
+  [[nodiscard]] const std::string& ticket() const override { return ticket_; }
   Status wait_for_ranks() override;
-  int rank() const override { return 0; }
-  int world_size() const override { return group_->world_size(); }
-  std::vector<PeerInfo> peers() const override { return group_->peers(); }
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int world_size() const override { return group_->world_size(); }
+  [[nodiscard]] std::vector<PeerInfo> peers() const override { return group_->peers(); }
   Result<std::unique_ptr<Sender>> begin_send(uint64_t version,
                                              std::optional<std::vector<TensorMeta>> metas) override;
   Result<std::unique_ptr<Receiver>> begin_receive(std::optional<Duration> patience) override;

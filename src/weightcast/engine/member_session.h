@@ -21,12 +21,14 @@ class MemberSession final : public Session {
  public:
   static Result<std::unique_ptr<Session>> open(const JoinOptions& options);
   ~MemberSession() override;
+  MemberSession(const MemberSession&) = delete;
+  MemberSession& operator=(const MemberSession&) = delete;
 
-  const std::string& ticket() const override { return options_.ticket; }
+  [[nodiscard]] const std::string& ticket() const override { return options_.ticket; }
   Status wait_for_ranks() override { return {}; }
-  int rank() const override { return group_->rank(); }
-  int world_size() const override { return group_->world_size(); }
-  std::vector<PeerInfo> peers() const override { return group_->peers(); }
+  [[nodiscard]] int rank() const override { return group_->rank(); }
+  [[nodiscard]] int world_size() const override { return group_->world_size(); }
+  [[nodiscard]] std::vector<PeerInfo> peers() const override { return group_->peers(); }
   Result<std::unique_ptr<Sender>> begin_send(uint64_t version,
                                              std::optional<std::vector<TensorMeta>> metas) override;
   Result<std::unique_ptr<Receiver>> begin_receive(std::optional<Duration> patience) override;
@@ -37,7 +39,7 @@ class MemberSession final : public Session {
       : options_(options), group_(std::move(group)) {}
   Status open_device();
   Status connect();
-  Error explain(const Error& link_error) const;
+  [[nodiscard]] Error explain(const Error& link_error) const;
   Status attach(const Link& link);
   Result<Begin> await_begin(Duration patience);
   Result<std::optional<std::vector<TensorMeta>>> announced_metas(const Begin& begin);

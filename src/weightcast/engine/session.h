@@ -59,9 +59,9 @@ class Sender {
 /// without progress, and its errors include the failure of the group.
 class Receiver : public PieceReader {
  public:
-  virtual uint64_t version() const = 0;
+  [[nodiscard]] virtual uint64_t version() const = 0;
   /// Whether the root announced every tensor in advance, so that `metas()` is complete at once.
-  virtual bool metas_announced() const = 0;
+  [[nodiscard]] virtual bool metas_announced() const = 0;
 
   /// Ends the version. Checks that everything announced was received and taken, agrees with all
   /// ranks on the digest, and calls `apply` when every rank holds the version: make the new weights
@@ -81,13 +81,13 @@ class Session {
   virtual ~Session() = default;
 
   /// Rank 0: the text of the ticket. Requires: rank 0.
-  virtual const std::string& ticket() const = 0;
+  [[nodiscard]] virtual const std::string& ticket() const = 0;
   /// Rank 0: blocks until all ranks have joined. `begin_send` does it too.
   virtual Status wait_for_ranks() = 0;
 
-  virtual int rank() const = 0;
-  virtual int world_size() const = 0;
-  virtual std::vector<PeerInfo> peers() const = 0;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int world_size() const = 0;
+  [[nodiscard]] virtual std::vector<PeerInfo> peers() const = 0;
 
   /// Rank 0: starts a version. `metas`, where the source knows them, are what will be pushed, in
   /// order and as the source has them, before any cast. Blocks until every rank is ready. After a

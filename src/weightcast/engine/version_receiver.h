@@ -32,6 +32,8 @@ class VersionReceiver final : public Receiver {
   VersionReceiver(const ReceiveContext& context, const Begin& begin,
                   std::optional<std::vector<TensorMeta>> announced);
   ~VersionReceiver() override;
+  VersionReceiver(const VersionReceiver&) = delete;
+  VersionReceiver& operator=(const VersionReceiver&) = delete;
 
   uint64_t version() const override { return version_; }
   bool metas_announced() const override { return metas_announced_; }

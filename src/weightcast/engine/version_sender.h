@@ -36,6 +36,8 @@ class VersionSender final : public Sender {
   VersionSender(const SendContext& context, const Begin& begin,
                 std::optional<std::vector<TensorMeta>> announced);
   ~VersionSender() override;
+  VersionSender(const VersionSender&) = delete;
+  VersionSender& operator=(const VersionSender&) = delete;
 
   Status push(const TensorMeta& meta, ConstMemoryView source) override;
   Status push(const TensorMeta& meta, TensorReader& reader) override;

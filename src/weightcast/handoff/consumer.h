@@ -23,7 +23,7 @@ class Consumer final : public BucketSource {
   static Result<std::unique_ptr<Consumer>> attach(const Fd& link, const SegmentGeometry& expected,
                                                   Group& group, Deadline deadline);
 
-  size_t num_slots() const override;
+  [[nodiscard]] size_t num_slots() const override;
   Result<FilledBucket> next(Deadline deadline) override;
   Status release(uint64_t number) override;
 
@@ -38,8 +38,8 @@ class Consumer final : public BucketSource {
   Consumer(const SegmentGeometry& geometry, Group& group, Parts parts);
   static Result<Parts> map_parts(const SegmentGeometry& geometry, LinkMessage message);
 
-  const SegmentHeader& header() const;
-  ReleaseWords& release_words() const;
+  [[nodiscard]] const SegmentHeader& header() const;
+  [[nodiscard]] ReleaseWords& release_words() const;
   Status wait_published(size_t slot, Deadline deadline);
   Result<BucketHeader> read_header(size_t slot);
   Status make_resident(size_t slot, uint64_t size);

@@ -47,7 +47,7 @@ Result<Fd> create_socket(int flags) {
 struct Address {
   sockaddr_un data{};
   socklen_t size = 0;
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&data); }
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&data); }
 };
 
 Result<Address> abstract_address(const std::string& name) {
@@ -80,9 +80,9 @@ class Reception {
   Reception(const Fd& listener, const std::string& token, int num_links)
       : listener_(listener), token_(token), links_(static_cast<size_t>(num_links)) {}
 
-  bool complete() const { return num_linked_ == links_.size(); }
+  [[nodiscard]] bool complete() const { return num_linked_ == links_.size(); }
   std::vector<Fd> take() { return std::move(links_); }
-  std::vector<size_t> missing_ranks() const;
+  [[nodiscard]] std::vector<size_t> missing_ranks() const;
 
   // One round of waiting. Errors: kDeadline only once `deadline` has passed.
   Status turn(int failure_fd, Deadline deadline);
@@ -93,10 +93,10 @@ class Reception {
     Clock::time_point since;
   };
 
-  Duration patience() const {
+  [[nodiscard]] Duration patience() const {
     return pending_.size() < kMaxPending ? kPatience : kPatienceWhenFull;
   }
-  Clock::time_point next_expiry(Deadline deadline) const;
+  [[nodiscard]] Clock::time_point next_expiry(Deadline deadline) const;
   Status accept_one();
   bool hear(Pending& pending);  // false: said nothing yet
   void admit(Fd fd, const HelloMessage& hello);

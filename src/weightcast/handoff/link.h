@@ -25,8 +25,12 @@ class LinkListener {
  public:
   static Result<LinkListener> create();
 
-  const std::string& name() const { return name_; }    ///< without the leading zero byte
-  const std::string& token() const { return token_; }  ///< `kLinkTokenSize` random bytes
+  [[nodiscard]] const std::string& name() const {
+    return name_;
+  }  ///< without the leading zero byte
+  [[nodiscard]] const std::string& token() const {
+    return token_;
+  }  ///< `kLinkTokenSize` random bytes
 
   /// Blocks until `num_links` ranks 1, 2, … have connected; element i is the link of rank i + 1.
   /// `failure_fd` readable ends the wait early with `kPeerLost`. Errors: `kDeadline` naming who is

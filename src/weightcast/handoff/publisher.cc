@@ -24,7 +24,7 @@ struct Publisher::Reader {
   EventFd filled;
   EventFd released;
 
-  const ReleaseWords& release_words() const {
+  [[nodiscard]] const ReleaseWords& release_words() const {
     return *reinterpret_cast<const ReleaseWords*>(words.data());
   }
 };

@@ -19,13 +19,15 @@ class Publisher final : public SlotStore {
   /// `kNoResource`, naming the limit (memory of the cgroup, file size, descriptors) to raise.
   static Result<std::unique_ptr<Publisher>> create(const SegmentGeometry& geometry, Group& group);
   ~Publisher() override;
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
 
   /// Lets `rank` map the segment: sends its descriptors over `link`. Before the first publish.
   /// Errors: `kNoResource`; `kPeerLost` when the rank hung up.
   Status add_reader(const Fd& link, int rank);
 
-  size_t num_slots() const override;
-  MemoryView payload(size_t index) const override;
+  [[nodiscard]] size_t num_slots() const override;
+  [[nodiscard]] MemoryView payload(size_t index) const override;
   Status wait_free(size_t index, Deadline deadline) override;
   Status make_resident(size_t index, uint64_t size) override;
   Status publish(size_t index, const BucketHeader& header) override;
@@ -33,7 +35,7 @@ class Publisher final : public SlotStore {
  private:
   struct Reader;
   Publisher(const SegmentGeometry& geometry, Group& group, Fd memory, Mapping mapping);
-  SegmentHeader& header() const;
+  [[nodiscard]] SegmentHeader& header() const;
   Status wait_released(const Reader& reader, uint64_t number, Deadline deadline);
 
   SegmentGeometry geometry_;

@@ -46,6 +46,8 @@ class CommThread {
                                                    SlotStore& store);
   /// Aborts the communicator, closes the ring and joins.
   ~CommThread();
+  CommThread(const CommThread&) = delete;
+  CommThread& operator=(const CommThread&) = delete;
 
   /// What was moved since the last call. Requires: `SlotRing::wait_moved` has returned, so that the
   /// thread is idle.

@@ -51,7 +51,7 @@ class BucketLease {
   BucketLease& operator=(const BucketLease&) = delete;
 
   /// In the order sent.
-  const std::vector<Piece>& pieces() const { return pieces_; }
+  [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
 
   /// Gives the slot back; the pieces' bytes are invalid from now on. Idempotent, does not block.
   void release() {
@@ -69,7 +69,7 @@ class PieceReader {
  public:
   virtual ~PieceReader() = default;
   /// The tensors known so far, in the order sent.
-  virtual const std::vector<TensorMeta>& metas() const = 0;
+  [[nodiscard]] virtual const std::vector<TensorMeta>& metas() const = 0;
   /// The next bucket, or nothing after the last. Blocks; see the implementation for how long.
   /// Errors: `kCorruption`; `kInvalidArgument` when the caller holds every slot itself.
   virtual Result<std::optional<BucketLease>> next() = 0;

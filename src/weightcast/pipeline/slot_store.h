@@ -17,9 +17,9 @@ namespace weightcast {
 class SlotStore {
  public:
   virtual ~SlotStore() = default;
-  virtual size_t num_slots() const = 0;
+  [[nodiscard]] virtual size_t num_slots() const = 0;
   /// The bytes of slot `index`, as long as the store lives.
-  virtual MemoryView payload(size_t index) const = 0;
+  [[nodiscard]] virtual MemoryView payload(size_t index) const = 0;
 
   /// Caller's thread. Blocks until every live reader has released what was last published in the
   /// slot. Errors: `kDeadline` naming the rank that holds it; the failure of the group.
@@ -43,7 +43,7 @@ class BucketSource {
  public:
   virtual ~BucketSource() = default;
   /// Buckets that may be held at once.
-  virtual size_t num_slots() const = 0;
+  [[nodiscard]] virtual size_t num_slots() const = 0;
   /// Blocks until the next bucket is there. Errors: `kDeadline`; the failure of the group;
   /// `kCorruption` when the header does not decode; `kInvalidArgument` when the caller itself holds
   /// every slot, so that waiting would never end.

@@ -68,13 +68,13 @@ class BucketPacker {
   std::optional<Placement> next();
 
   /// Bytes used of the open bucket; 0 before the first placement.
-  uint64_t used_size() const { return used_; }
-  uint64_t num_buckets() const { return num_buckets_; }
-  uint64_t num_tensors() const { return num_tensors_; }
+  [[nodiscard]] uint64_t used_size() const { return used_; }
+  [[nodiscard]] uint64_t num_buckets() const { return num_buckets_; }
+  [[nodiscard]] uint64_t num_tensors() const { return num_tensors_; }
 
  private:
   /// Bytes of the tensor's next part if it goes into the open bucket; nothing if it can not.
-  std::optional<uint64_t> part_in_open_bucket() const;
+  [[nodiscard]] std::optional<uint64_t> part_in_open_bucket() const;
 
   uint64_t bucket_size_;
   uint64_t used_ = 0;

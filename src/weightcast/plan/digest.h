@@ -32,9 +32,9 @@ class VersionDigest {
  public:
   explicit VersionDigest(DigestKind kind) : kind_(kind) {}
   void add(const TensorMeta& meta, const Hash128& tensor_digest);
-  Hash128 finish() const;
-  DigestKind kind() const { return kind_; }
-  uint64_t num_tensors() const { return num_tensors_; }
+  [[nodiscard]] Hash128 finish() const;
+  [[nodiscard]] DigestKind kind() const { return kind_; }
+  [[nodiscard]] uint64_t num_tensors() const { return num_tensors_; }
 
  private:
   DigestKind kind_;

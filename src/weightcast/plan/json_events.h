@@ -57,7 +57,7 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
   /// Where in the text the decoder is, for messages.
-  virtual std::string place() const = 0;
+  [[nodiscard]] virtual std::string place() const = 0;
 
  private:
   bool refuse(std::string_view what) {

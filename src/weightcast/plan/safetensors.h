@@ -63,22 +63,23 @@ class SafetensorsModel {
   /// two files, and shards that do not hold what their index says; `kNoResource`.
   static Result<SafetensorsModel> open(std::span<const std::filesystem::path> paths);
 
-  const std::vector<Tensor>& tensors() const { return tensors_; }
-  const std::vector<std::filesystem::path>& files() const { return files_; }
-  uint64_t payload_size() const { return payload_size_; }
-  std::vector<TensorMeta> metas() const;
+  [[nodiscard]] const std::vector<Tensor>& tensors() const { return tensors_; }
+  [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }
+  [[nodiscard]] uint64_t payload_size() const { return payload_size_; }
+  [[nodiscard]] std::vector<TensorMeta> metas() const;
 
   /// Reads `destination.size()` bytes of `tensor` from byte `offset` on. Blocks on the disk only.
   /// Requires: the tensor has them. Errors: `kBadInput` when the file has become too short or can
   /// not be read, naming file, tensor and offset.
-  Status read(const Tensor& tensor, uint64_t offset, std::span<std::byte> destination) const;
+  [[nodiscard]] Status read(const Tensor& tensor, uint64_t offset,
+                            std::span<std::byte> destination) const;
 
  private:
   Status add_path(const std::filesystem::path& path);
   Status add_directory(const std::filesystem::path& directory);
   Status add_sharded(const std::filesystem::path& index);
   Status add_file(const std::filesystem::path& path);
-  Status check_names_differ() const;
+  [[nodiscard]] Status check_names_differ() const;
 
   std::vector<std::filesystem::path> files_;
   std::vector<Fd> descriptors_;

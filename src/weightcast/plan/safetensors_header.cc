@@ -106,7 +106,7 @@ class HeaderDecoder final : public JsonEvents {
   }
 
  protected:
-  std::string place() const override {
+  [[nodiscard]] std::string place() const override {
     switch (level_) {
       case Level::kStart:
       case Level::kTop:

@@ -12,7 +12,7 @@ constexpr size_t kMaxDepth = 64;
 class IndexDecoder final : public JsonEvents {
  public:
   std::vector<ShardOf>& shards() { return shards_; }
-  bool weight_map_seen() const { return weight_map_seen_; }
+  [[nodiscard]] bool weight_map_seen() const { return weight_map_seen_; }
 
   bool key(std::string& text) override {
     if (in_weight_map_) {
@@ -70,14 +70,14 @@ class IndexDecoder final : public JsonEvents {
   }
 
  protected:
-  std::string place() const override {
+  [[nodiscard]] std::string place() const override {
     if (!in_weight_map_) return "index: weight_map";
     return fmt::format("index: tensor {}", printable(shards_.back().tensor));
   }
 
  private:
   // Whether the decoder is outside weight_map, where everything is skipped.
-  bool elsewhere() const { return !in_weight_map_ && !next_is_weight_map_; }
+  [[nodiscard]] bool elsewhere() const { return !in_weight_map_ && !next_is_weight_map_; }
   bool deeper() {
     return ++depth_ <= kMaxDepth || fail(fmt::format("index: nested deeper than {}", kMaxDepth));
   }

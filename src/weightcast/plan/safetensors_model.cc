@@ -247,8 +247,7 @@ Status SafetensorsModel::read(const Tensor& tensor, uint64_t offset,
                               std::span<std::byte> destination) const {
   const uint64_t size = byte_size(tensor.meta);
   WEIGHTCAST_CHECK(offset <= size && destination.size() <= size - offset);
-  const Status status =
-      read_at(descriptors_[tensor.file], tensor.file_offset + offset, destination);
+  Status status = read_at(descriptors_[tensor.file], tensor.file_offset + offset, destination);
   if (status) return status;
   return status.error().context(fmt::format("{}: tensor {} at byte {}",
                                             files_[tensor.file].native(),

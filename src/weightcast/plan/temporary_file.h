@@ -31,7 +31,7 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
   /// Makes the file `size` bytes long and reserves them on the disk. Requires: `size` > 0. Errors:
   /// `kNoResource`, naming path, size, and the space left or the limit to raise.

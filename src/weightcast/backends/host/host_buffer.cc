@@ -10,7 +10,7 @@ namespace {
 class HostBuffer final : public Buffer {
  public:
   explicit HostBuffer(Mapping mapping) : mapping_(std::move(mapping)) {}
-  MemoryView view() const override { return {mapping_.data(), mapping_.size()}; }
+  [[nodiscard]] MemoryView view() const override { return {mapping_.data(), mapping_.size()}; }
 
  private:
   Mapping mapping_;

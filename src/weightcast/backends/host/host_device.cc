@@ -29,7 +29,7 @@ class InlineStream final : public Stream {
 
 class InlineHostDevice final : public Device {
  public:
-  DeviceId id() const override { return {DeviceKind::kHost, 0}; }
+  [[nodiscard]] DeviceId id() const override { return {DeviceKind::kHost, 0}; }
   Result<std::unique_ptr<Stream>> create_stream() override {
     return std::make_unique<InlineStream>();
   }

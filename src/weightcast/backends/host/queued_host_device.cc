@@ -40,6 +40,8 @@ class QueuedStream final : public Stream {
   explicit QueuedStream(uint64_t seed)
       : queue_(std::make_shared<WorkQueue>(seed)), thread_([queue = queue_] { queue->run(); }) {}
   ~QueuedStream() override { queue_->close(); }  // and the thread's destructor joins it
+  QueuedStream(const QueuedStream&) = delete;
+  QueuedStream& operator=(const QueuedStream&) = delete;
 
   Status copy(const Copy& copy) override {
     queue_->push([copy](Adversary& adversary) {
@@ -87,7 +89,7 @@ class QueuedHostDevice final : public Device {
  public:
   explicit QueuedHostDevice(uint64_t seed) : seed_(seed) {}
 
-  DeviceId id() const override { return {DeviceKind::kHost, 0}; }
+  [[nodiscard]] DeviceId id() const override { return {DeviceKind::kHost, 0}; }
   Result<std::unique_ptr<Stream>> create_stream() override {
     // Relaxed: only the number itself has to differ.
     const uint64_t number = num_streams_.fetch_add(1, std::memory_order_relaxed);

@@ -13,8 +13,8 @@ class SoloCommunicator final : public Communicator {
  public:
   explicit SoloCommunicator(CommConfig config) : config_(std::move(config)) {}
 
-  int rank() const override { return 0; }
-  int world_size() const override { return 1; }
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int world_size() const override { return 1; }
 
   Status broadcast(MemoryView bytes, int root, Stream&, Deadline) override {
     WEIGHTCAST_CHECK(root == 0);
@@ -33,7 +33,7 @@ class SoloCommunicator final : public Communicator {
   }
 
   void abort() noexcept override { aborted_.store(true, std::memory_order_relaxed); }
-  uint64_t bytes_on_wire() const override { return bytes_on_wire_; }
+  [[nodiscard]] uint64_t bytes_on_wire() const override { return bytes_on_wire_; }
 
  private:
   const CommConfig config_;

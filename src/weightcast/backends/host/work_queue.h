@@ -68,7 +68,7 @@ struct Mark {
   uint64_t number = 0;
 
   /// Errors: `kDeadline`.
-  Status wait(Deadline deadline) const;
+  [[nodiscard]] Status wait(Deadline deadline) const;
 };
 
 }  // namespace weightcast
