@@ -11,7 +11,7 @@ venv := .venv
 python := $(venv)/bin/python
 pip := $(python) -m pip install --quiet --disable-pip-version-check --no-deps
 pytest := $(python) -m pytest tests/process
-ctest := ctest --output-on-failure --no-tests=error --parallel $(JOBS)
+ctest := ctest --no-tests=error --parallel $(JOBS) --preset
 
 .PHONY: quickstart build test bench lint fuzz soak asan tsan clean
 .DEFAULT_GOAL := build
@@ -26,13 +26,14 @@ build:
 test: $(venv)/test.stamp
 	@tools/bootstrap build test
 	@tools/cmake_build dev
-	$(ctest) --test-dir build/dev
+	$(ctest) dev
 	$(pytest)
 
+tsan: export TSAN_OPTIONS := suppressions=$(CURDIR)/tools/tsan.supp halt_on_error=1
 asan tsan: $(venv)/test.stamp
 	@tools/bootstrap build test clang
 	@tools/cmake_build $@
-	$(ctest) --test-dir build/$@
+	$(ctest) $@
 	WEIGHTCAST_BIN=build/$@/bin/weightcast WEIGHTCAST_TEST_SLACK=4 $(pytest) -m "not soak and not slow"
 
 lint:
