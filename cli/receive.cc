@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "out_of_memory.h"
 #include "report.h"
 #include "ticket_file.h"
 #include "transfer.h"
@@ -24,7 +25,8 @@ Status receive(const ReceiveCommand& command, Interrupts& interrupts, TransferRe
   const InterruptScope scope(interrupts, session.get());
   for (int i = 0; i < command.versions; ++i) {
     std::string file;
-    auto stats = receive_version(*session, command.out, command.versions > 1, file);
+    auto stats = catch_out_of_memory(
+        [&] { return receive_version(*session, command.out, command.versions > 1, file); });
     if (!stats) {
       session->abort(stats.error());
       return stats.error();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "out_of_memory.h"
 #include "output.h"
 #include "report.h"
 #include "ticket_file.h"
@@ -48,7 +49,8 @@ Status send(const SendCommand& command, Interrupts& interrupts, TransferReport& 
   if (stderr_is_terminal()) {
     write_err(fmt::format("waiting for {} receivers", command.host.num_receivers));
   }
-  Status status = send_versions(*session, std::move(model), command, report);
+  const Status status = catch_out_of_memory(
+      [&] { return send_versions(*session, std::move(model), command, report); });
   if (!status) session->abort(status.error());
   return status;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "out_of_memory.h"
 #include "progress.h"
 
 namespace weightcast {
@@ -82,7 +83,7 @@ Result<TransferStats> send_version(Session& session, uint64_t version,
                                    const SafetensorsModel& model) {
   auto sender = session.begin_send(version, model.metas());
   if (!sender) return sender.error();
-  auto stats = push_all(**sender, version, model);
+  auto stats = catch_out_of_memory([&] { return push_all(**sender, version, model); });
   // While the sender lives: without it the version would end with a vaguer cause.
   if (!stats) session.abort(stats.error());
   return stats;
@@ -99,7 +100,7 @@ Result<TransferStats> receive_version(Session& session, const std::filesystem::p
   WEIGHTCAST_ASSIGN(const std::unique_ptr<Receiver> receiver, session.begin_receive());
   const std::filesystem::path path =
       out.empty() ? out : version_path(out, receiver->version(), several);
-  auto stats = take_version(*receiver, path);
+  auto stats = catch_out_of_memory([&] { return take_version(*receiver, path); });
   if (!stats) {
     // While the receiver lives: without it the version would end with a vaguer cause.
     session.abort(stats.error());
