@@ -62,6 +62,7 @@ def test_without_locked_memory_all_is_well(
     assert_same(group.out(1) / "model.safetensors", tensors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [*range(5, 30), 32, 40, 48, 64])
 def test_few_descriptors_are_enough_or_named(group: Group, model: Path, limit: int) -> None:
     """A process never aborts for want of descriptors, whichever call is the first to fail."""
@@ -75,6 +76,7 @@ def test_few_descriptors_are_enough_or_named(group: Group, model: Path, limit: i
         sender.succeed()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [*range(5, 30), 32, 40, 48, 64])
 def test_few_descriptors_of_a_receiver_are_enough_or_named(
     group: Group, model: Path, limit: int

@@ -145,6 +145,7 @@ def observe_growth(group: Group, model: Path, versions: int) -> None:
         rank.succeed()
 
 
+@pytest.mark.slow
 def test_fifty_versions_leave_descriptors_mappings_and_memory_flat(
     group: Group, model: Path
 ) -> None:
