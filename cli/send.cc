@@ -49,7 +49,7 @@ Status send(const SendCommand& command, Interrupts& interrupts, TransferReport& 
   if (stderr_is_terminal()) {
     write_err(fmt::format("waiting for {} receivers", command.host.num_receivers));
   }
-  const Status status = catch_out_of_memory(
+  Status status = catch_out_of_memory(
       [&] { return send_versions(*session, std::move(model), command, report); });
   if (!status) session->abort(status.error());
   return status;

@@ -50,7 +50,7 @@ class TicketSource {
 
  private:
   Result<std::string> wait_for_file(Duration timeout);
-  Result<std::string> read_standard_input(Duration timeout) const;
+  [[nodiscard]] Result<std::string> read_standard_input(Duration timeout) const;
 
   std::string path_;
   std::string last_;
