@@ -91,12 +91,12 @@ Result<std::optional<BucketLease>> VersionReceiver::next() {
 }
 
 Status VersionReceiver::copy_out(const Piece& piece, MemoryView destination) {
-  WEIGHTCAST_TRY(check_open());
+  if (over_) return check_open().error();
   return after_take(receiver_.copy_out(piece, destination));
 }
 
 Status VersionReceiver::verify(const Piece& piece) {
-  WEIGHTCAST_TRY(check_open());
+  if (over_) return check_open().error();
   return after_take(receiver_.verify(piece));
 }
 

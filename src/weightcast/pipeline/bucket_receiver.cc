@@ -1,5 +1,6 @@
 #include "weightcast/pipeline/bucket_receiver.h"
 
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,12 @@
 #include "weightcast/base/log.h"
 
 namespace weightcast {
+namespace {
+
+// For one piece to be copied or digested, which waits for nobody else.
+constexpr Clock::duration kTakeTimeout = std::chrono::minutes(1);
+
+}  // namespace
 
 BucketReceiver::BucketReceiver(BucketReceiverConfig config, BucketSource& source, Stream& stream,
                                WaitNext wait_next)
@@ -94,7 +101,7 @@ Status BucketReceiver::copy_out(const Piece& piece, MemoryView destination) {
   }
   const auto started = Clock::now();
   WEIGHTCAST_TRY(stream_.copy({destination, piece.bytes, Conversion::kNone, block_digests_}));
-  WEIGHTCAST_TRY(stream_.synchronize(Deadline::after(std::chrono::minutes(1))));
+  WEIGHTCAST_TRY(stream_.synchronize(Deadline::at(started + kTakeTimeout)));
   move_seconds_ += seconds_between(started, Clock::now());
   return end_take(piece);
 }
@@ -104,7 +111,7 @@ Status BucketReceiver::verify(const Piece& piece) {
   if (config_.checksum) {
     const auto started = Clock::now();
     WEIGHTCAST_TRY(stream_.digest(piece.bytes, block_digests_));
-    WEIGHTCAST_TRY(stream_.synchronize(Deadline::after(std::chrono::minutes(1))));
+    WEIGHTCAST_TRY(stream_.synchronize(Deadline::at(started + kTakeTimeout)));
     move_seconds_ += seconds_between(started, Clock::now());
   }
   return end_take(piece);

@@ -39,16 +39,18 @@ BucketSender::BucketSender(BucketSenderConfig config, SlotRing& ring, SlotStore&
       store_(store),
       stream_(stream),
       wait_(std::move(wait)),
-      packer_(config_.bucket_size) {}
+      packer_(config_.bucket_size) {
+  if (config_.announced) metas_.reserve(config_.announced->size());
+}
 
 Status BucketSender::push(const TensorMeta& source_meta, ConstMemoryView source) {
-  WEIGHTCAST_ASSIGN(const TensorMeta meta, begin(source_meta));
+  WEIGHTCAST_ASSIGN(const TensorMeta* meta, begin(source_meta));
   if (source.size() != byte_size(source_meta)) {
     return Error(Code::kBadInput,
                  fmt::format("{} has {} bytes, not the {} that were passed", describe(source_meta),
                              byte_size(source_meta), source.size()));
   }
-  const Conversion conversion = conversion_between(source_meta.dtype, meta.dtype);
+  const Conversion conversion = conversion_between(source_meta.dtype, meta->dtype);
   const ConversionWidths width = widths(conversion);
   return place_all([&](uint64_t offset, MemoryView destination, std::span<uint64_t> digests) {
     const auto bytes = source.subspan(offset / width.destination * width.source,
@@ -58,14 +60,14 @@ Status BucketSender::push(const TensorMeta& source_meta, ConstMemoryView source)
 }
 
 Status BucketSender::push(const TensorMeta& source_meta, TensorReader& reader) {
-  WEIGHTCAST_ASSIGN(const TensorMeta meta, begin(source_meta));
-  const Conversion conversion = conversion_between(source_meta.dtype, meta.dtype);
+  WEIGHTCAST_ASSIGN(const TensorMeta* meta, begin(source_meta));
+  const Conversion conversion = conversion_between(source_meta.dtype, meta->dtype);
   return place_all([&](uint64_t offset, MemoryView destination, std::span<uint64_t> digests) {
     return fill_from_reader(reader, conversion, offset, destination, digests);
   });
 }
 
-Result<TensorMeta> BucketSender::begin(const TensorMeta& source_meta) {
+Result<const TensorMeta*> BucketSender::begin(const TensorMeta& source_meta) {
   WEIGHTCAST_TRY(check(source_meta));
   if (config_.announced) {
     const size_t index = metas_.size();
@@ -81,12 +83,11 @@ Result<TensorMeta> BucketSender::begin(const TensorMeta& source_meta) {
   } else if (!names_.insert(source_meta.name).second) {
     return Error(Code::kBadInput, fmt::format("tensor name {} comes twice", source_meta.name));
   }
-  TensorMeta meta = source_meta;
+  TensorMeta& meta = metas_.emplace_back(source_meta);
   if (config_.cast) meta.dtype = cast_dtype(meta.dtype, *config_.cast);
-  metas_.push_back(meta);
   payload_size_ += byte_size(meta);
   packer_.begin_tensor(meta);
-  return meta;
+  return &meta;
 }
 
 Status BucketSender::place_all(const Fill& fill) {

@@ -68,7 +68,8 @@ class BucketSender {
   using Fill = std::function<Status(uint64_t offset, MemoryView destination,
                                     std::span<uint64_t> block_digests)>;
 
-  Result<TensorMeta> begin(const TensorMeta& source_meta);
+  // The meta as it travels; valid until the next call.
+  Result<const TensorMeta*> begin(const TensorMeta& source_meta);
   Status place_all(const Fill& fill);
   Status place(const Placement& placement, const Fill& fill);
   Status open_bucket();
